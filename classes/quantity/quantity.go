@@ -105,7 +105,7 @@ func OfShare(share, usable Bytes) MilliGPU {
 	if r > 0 {
 		q++
 	}
-	return MilliGPU(q) //nolint:gosec // share < usable, so q is at most 1000.
+	return MilliGPU(q)
 }
 
 func addSat(a, b int64) int64 {
