@@ -4,6 +4,9 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
+# go-nvml wraps every call of NVML, deprecated ones too; their warnings are not ours.
+export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations
+
 PRODUCT  := ./classes/... ./driver/... ./kubeletplugin/... ./admission/... ./cmd/...
 TESTS    := ./tests/arch/... ./tests/gpusim/... ./tests/harness/... ./tests/demo/... ./tests/probe/...
 UNIT     := $(PRODUCT) $(TESTS)

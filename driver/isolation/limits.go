@@ -82,7 +82,7 @@ func Parse(content []byte) (Limits, error) {
 	}
 	var l Limits
 	for line := 2; scanner.Scan(); line++ {
-		if err := l.set(scanner.Text()); err != nil {
+		if err := set(&l, scanner.Text()); err != nil {
 			return Limits{}, fmt.Errorf("parse limits, line %d: %w", line, err)
 		}
 	}
@@ -95,7 +95,7 @@ func Parse(content []byte) (Limits, error) {
 	return l, nil
 }
 
-func (l *Limits) set(line string) error {
+func set(l *Limits, line string) error {
 	key, value, ok := strings.Cut(line, "=")
 	if !ok {
 		return fmt.Errorf("%q is not key=value", line)
@@ -111,13 +111,13 @@ func (l *Limits) set(line string) error {
 		l.Tier = Tier(value)
 	default:
 		if uuid, isGPU := strings.CutPrefix(key, "gpu."); isGPU {
-			return l.setGPU(uuid, value)
+			return setGPU(l, uuid, value)
 		}
 	}
 	return nil
 }
 
-func (l *Limits) setGPU(uuid, value string) error {
+func setGPU(l *Limits, uuid, value string) error {
 	if value == all {
 		l.GPUs = append(l.GPUs, Limit{UUID: uuid, Whole: true})
 		return nil

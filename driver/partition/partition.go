@@ -98,7 +98,9 @@ func Usable(gpu inventory.GPU, config Config) quantity.Bytes {
 }
 
 // Slices cuts offers into pieces that fit one ResourceSlice each, in order.
-func Slices(offers []Offer) [][]Offer { return slices.Collect(slices.Chunk(offers, MaxDevicesPerSlice)) }
+func Slices(offers []Offer) [][]Offer {
+	return slices.Collect(slices.Chunk(offers, MaxDevicesPerSlice))
+}
 
 // CounterSlices cuts counter sets into pieces that fit one ResourceSlice each.
 func CounterSlices(sets []string) [][]string {
