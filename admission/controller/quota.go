@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	kueuev1 "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
+	"github.com/fairshard/fairshard/admission/kueue"
 	"github.com/fairshard/fairshard/classes"
 )
 
@@ -32,8 +33,10 @@ func wantedQuota(tree tree, cohort *kueuev1.Cohort) ([]kueuev1.ResourceGroup, bo
 	pools := map[kueuev1.ResourceFlavorReference]bool{}
 	for i := range tree.queues {
 		queue := &tree.queues[i]
-		if rootOf(queue.Spec.CohortName, parents) == kueuev1.CohortReference(cohort.Name) && tree.listsOurCheck(queue) {
-			maps.Copy(pools, milliGPUFlavors(queue))
+		if rootOf(queue.Spec.CohortName, parents) == kueuev1.CohortReference(cohort.Name) && kueue.Managed(queue, tree.ours) {
+			for _, pool := range kueue.MilliGPUFlavors(queue) {
+				pools[pool] = true
+			}
 		}
 	}
 	if len(pools) == 0 {
@@ -61,25 +64,4 @@ func rootOf(cohort kueuev1.CohortReference, parents map[kueuev1.CohortReference]
 		cohort = parent
 	}
 	return ""
-}
-
-func (t tree) listsOurCheck(queue *kueuev1.ClusterQueue) bool {
-	return queue.Spec.AdmissionChecksStrategy != nil &&
-		slices.ContainsFunc(queue.Spec.AdmissionChecksStrategy.AdmissionChecks, func(rule kueuev1.AdmissionCheckStrategyRule) bool {
-			return t.ours(rule.Name)
-		})
-}
-
-func milliGPUFlavors(queue *kueuev1.ClusterQueue) map[kueuev1.ResourceFlavorReference]bool {
-	flavors := map[kueuev1.ResourceFlavorReference]bool{}
-	for _, group := range queue.Spec.ResourceGroups {
-		for _, flavor := range group.Flavors {
-			for _, r := range flavor.Resources {
-				if r.Name == classes.ResourceMilliGPU {
-					flavors[flavor.Name] = true
-				}
-			}
-		}
-	}
-	return flavors
 }

@@ -53,6 +53,7 @@ func (n nudges) due(uid types.UID, now time.Time) bool {
 func (l *loop) unresolved(ctx context.Context, view *observe.View) error {
 	var failures []error
 	seen := map[types.UID]bool{}
+	lookup := &viewLookup{view: view}
 	for i := range view.Workloads {
 		workload := &view.Workloads[i]
 		if !isUnresolved(workload) {
@@ -63,7 +64,7 @@ func (l *loop) unresolved(ctx context.Context, view *observe.View) error {
 		if err := l.applier.Unresolved(ctx, view, workload, reason, text); err != nil {
 			failures = append(failures, err)
 		}
-		if !answerChanged(view, workload) {
+		if !answerChanged(workload, lookup) {
 			delete(l.nudged, workload.UID)
 		} else if err := l.nudge(ctx, workload); err != nil {
 			failures = append(failures, err)

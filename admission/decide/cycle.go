@@ -34,11 +34,7 @@ func Cycle(s snapshot.Snapshot, p Policy, _ time.Time) []Decision {
 	order := slices.Clone(s.Workloads)
 	slices.SortStableFunc(order, before)
 	c.keepPinned(order)
-	for _, w := range order {
-		if w.State == snapshot.Started {
-			c.release(w)
-		}
-	}
+	c.releaseAll(order)
 	for _, w := range order {
 		if w.State == snapshot.Waiting {
 			c.decisions = append(c.decisions, c.try(w))
@@ -82,30 +78,83 @@ func (c *cycle) keepPinned(order []snapshot.Workload) {
 	}
 }
 
-// release gives every gated pod of a started workload a node, and sets devices
-// aside for its pods that do not exist yet.
-func (c *cycle) release(w snapshot.Workload) {
-	pool := c.queues[w.Queue].Pool
-	for _, set := range w.PodSets {
-		var gated []string
-		for _, pod := range set.Pods {
-			if pod.Gated {
-				gated = append(gated, pod.Name)
+// claimant is a podSet of started work whose pods have no devices yet.
+type claimant struct {
+	workload snapshot.Workload
+	set      snapshot.PodSet
+}
+
+// releaseAll gives every gated pod of started work a node, and sets devices
+// aside for its pods that do not exist yet, by priority, then age.
+//
+// All of it was promised, so more important work that started later must not be
+// packed in the way of the rest: if something does not fit in that order, the
+// largest first is tried, and the order that leaves fewer pods without a node wins.
+func (c *cycle) releaseAll(order []snapshot.Workload) {
+	var claimants []claimant
+	for _, w := range order {
+		if w.State == snapshot.Started {
+			sets := slices.SortedStableFunc(slices.Values(w.PodSets), func(a, b snapshot.PodSet) int { return larger(a.Requests, b.Requests) })
+			for _, set := range sets {
+				claimants = append(claimants, claimant{w, set})
 			}
-		}
-		missing := max(set.Count-len(set.Pods), 0)
-		nodes := c.place(c.free, pool, set.Requests, len(gated)+missing)
-		for i, pod := range gated {
-			d := Decision{Namespace: w.Namespace, Workload: w.Name, UID: w.UID, Pod: pod}
-			if i < len(nodes) {
-				node := c.snapshot.Nodes[nodes[i]]
-				d.Kind, d.Node, d.Hostname = Release, node.Name, node.Hostname
-			} else {
-				d = c.hold(d, w, set)
-			}
-			c.decisions = append(c.decisions, d)
 		}
 	}
+	best := c.release(claimants)
+	if best.homeless > 0 {
+		slices.SortStableFunc(claimants, func(a, b claimant) int { return larger(a.set.Requests, b.set.Requests) })
+		if other := c.release(claimants); other.homeless < best.homeless {
+			best = other
+		}
+	}
+	c.free, c.decisions = best.free, best.decisions
+}
+
+// released is the outcome of one order.
+type released struct {
+	free      *snapshot.Free
+	decisions []Decision
+	homeless  int // pods without a node
+}
+
+// release tries one order on a fork.
+func (c *cycle) release(claimants []claimant) released {
+	before := c.free
+	defer func() { c.free = before }()
+	c.free = before.Fork()
+	out := released{free: c.free}
+	for _, claimant := range claimants {
+		decisions, homeless := c.releaseSet(claimant.workload, claimant.set)
+		out.decisions = append(out.decisions, decisions...)
+		out.homeless += homeless
+	}
+	return out
+}
+
+// releaseSet places the pods of one podSet: those that exist first.
+func (c *cycle) releaseSet(w snapshot.Workload, set snapshot.PodSet) (decisions []Decision, homeless int) {
+	var gated []string
+	for _, pod := range set.Pods {
+		if pod.Gated {
+			gated = append(gated, pod.Name)
+		}
+	}
+	wanted := len(gated) + max(set.Count-len(set.Pods), 0)
+	nodes := c.place(c.free, c.queues[w.Queue].Pool, set.Requests, wanted)
+	for i, pod := range gated {
+		d := Decision{Namespace: w.Namespace, Workload: w.Name, UID: w.UID, Pod: pod}
+		if i < len(nodes) {
+			node := c.snapshot.Nodes[nodes[i]]
+			d.Kind, d.Node, d.Hostname = Release, node.Name, node.Hostname
+		} else {
+			d = c.hold(d, w, set)
+		}
+		decisions = append(decisions, d)
+	}
+	if len(set.Requests) == 0 {
+		return decisions, 0
+	}
+	return decisions, wanted - len(nodes)
 }
 
 // try places a whole gang or says why it waits.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/fairshard/fairshard/admission/snapshot"
 	"github.com/fairshard/fairshard/classes"
+	"github.com/fairshard/fairshard/classes/quantity"
 )
 
 // hold turns d into a Hold because set did not fit: with the reason, found by
@@ -17,7 +18,7 @@ func (c *cycle) hold(d Decision, w snapshot.Workload, set snapshot.PodSet) Decis
 	switch {
 	case d.Numbers.TotalGPUs == 0:
 		d.Reason = classes.ReasonPoolEmpty
-	case !c.everFits(queue.Pool, w):
+	case c.neverFits(queue.Pool, w):
 		d.Reason = classes.ReasonNeverFits
 	default:
 		d.Reason = classes.ReasonWaitingForCapacity
@@ -74,14 +75,53 @@ func (c *cycle) mostFree(pool string, r snapshot.Request) int {
 	return most
 }
 
-// everFits reports whether w would fit into the pool's hardware if nobody held
-// anything, every GPU were healthy and every node schedulable.
-func (c *cycle) everFits(pool string, w snapshot.Workload) bool {
+// neverFits reports that w is proven not to fit into the pool's hardware even
+// if nobody held anything, every GPU were healthy and every node schedulable:
+// one of its podSets alone does not fit, or together they ask for more than
+// there is. A gang of several podSets that is only not found to fit, because
+// the search is a heuristic, is told to wait.
+func (c *cycle) neverFits(pool string, w snapshot.Workload) bool {
 	if c.empty == nil {
 		c.empty = snapshot.NewFree(c.hardware())
 	}
-	_, short := c.placeGang(c.empty.Fork(), pool, w)
-	return short < 0
+	for _, set := range w.PodSets {
+		if len(set.Requests) > 0 && len(c.place(c.empty.Fork(), pool, set.Requests, set.Count)) < set.Count {
+			return true
+		}
+	}
+	return c.moreThanThereIs(pool, w)
+}
+
+// moreThanThereIs counts: whole GPUs against GPUs, and bytes against what the
+// largest of the other GPUs offer.
+func (c *cycle) moreThanThereIs(pool string, w snapshot.Workload) bool {
+	wholes, bytes := 0, quantity.Bytes(0)
+	for _, set := range w.PodSets {
+		for _, r := range set.Requests {
+			if r.Kind == snapshot.Whole || r.Bytes == 0 {
+				wholes += r.Count * set.Count
+				continue
+			}
+			for range r.Count * set.Count { // few: the podSet fits when it is alone
+				bytes = bytes.Add(r.Bytes)
+			}
+		}
+	}
+	var offers []quantity.Bytes
+	for _, i := range c.pools[pool] {
+		for _, g := range c.snapshot.Nodes[i].GPUs {
+			offers = append(offers, g.Usable)
+		}
+	}
+	if wholes > len(offers) {
+		return true
+	}
+	slices.Sort(offers)
+	var total quantity.Bytes
+	for _, offer := range offers[wholes:] {
+		total = total.Add(offer)
+	}
+	return bytes > total
 }
 
 // hardware is the snapshot with every node schedulable and every GPU healthy.

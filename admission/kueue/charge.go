@@ -27,14 +27,16 @@ func Charge(w *kueuev1.Workload, answer Answer) error {
 		release(w)
 		return nil
 	}
-	text, err := answer.Demand.Encode()
-	if err != nil {
-		return err
-	}
 	if w.Annotations == nil {
 		w.Annotations = map[string]string{}
 	}
-	w.Annotations[classes.AnnotationDemand] = text
+	if answer.Demand.Version != 0 { // a damaged one stays: it may still be read by a person
+		text, err := answer.Demand.Encode()
+		if err != nil {
+			return err
+		}
+		w.Annotations[classes.AnnotationDemand] = text
+	}
 	delete(w.Annotations, classes.AnnotationUnresolved)
 	if answer.Refusal != nil {
 		w.Annotations[classes.AnnotationUnresolved] = answer.Refusal.String()

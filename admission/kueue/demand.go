@@ -36,6 +36,7 @@ type Request struct {
 	Kind  string `json:"kind"`            // "gpu" or "share"
 	Count int    `json:"count"`           // distinct GPUs of one node
 	Bytes int64  `json:"bytes,omitempty"` // share: per GPU; 0 = everything
+	Apart int    `json:"apart,omitempty"` // requests of one number take distinct GPUs; 0 = none
 }
 
 // Kinds of Request.
@@ -70,7 +71,7 @@ func DecodeDemand(text string) (Demand, error) {
 	}
 	for _, set := range d.PodSets {
 		for _, r := range set.Requests {
-			if r.Kind != kindGPU && r.Kind != kindShare || r.Count < 1 || r.Bytes < 0 {
+			if r.Kind != kindGPU && r.Kind != kindShare || r.Count < 1 || r.Bytes < 0 || r.Apart < 0 {
 				return Demand{}, fmt.Errorf("decode demand: podSet %q asks for %+v", set.Name, r)
 			}
 		}
@@ -78,21 +79,21 @@ func DecodeDemand(text string) (Demand, error) {
 	return d, nil
 }
 
-// podSet returns the demand of the podSet of that name.
-func (d Demand) podSet(name string) (PodSetDemand, bool) {
+// podSet returns the demand of the podSet of that name: nothing if there is none.
+func (d Demand) podSet(name string) PodSetDemand {
 	for _, set := range d.PodSets {
 		if set.Name == name {
-			return set, true
+			return set
 		}
 	}
-	return PodSetDemand{}, false
+	return PodSetDemand{}
 }
 
 // values translates requests to the planner's.
 func (p PodSetDemand) values() []snapshot.Request {
 	var out []snapshot.Request
 	for _, r := range p.Requests {
-		value := snapshot.Request{Kind: snapshot.Whole, Count: r.Count}
+		value := snapshot.Request{Kind: snapshot.Whole, Count: r.Count, Apart: r.Apart}
 		if r.Kind == kindShare {
 			value.Kind, value.Bytes = snapshot.Share, quantity.Bytes(r.Bytes)
 		}

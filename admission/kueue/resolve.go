@@ -3,6 +3,8 @@ package kueue
 import (
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -13,6 +15,14 @@ import (
 	"github.com/fairshard/fairshard/classes"
 	"github.com/fairshard/fairshard/classes/quantity"
 	"github.com/fairshard/fairshard/classes/v1alpha1"
+)
+
+const (
+	// maxDevices is the most devices that kube-scheduler allocates to a claim. It
+	// also keeps a charge far from overflow.
+	maxDevices = resourcev1.AllocationResultsMaxSize
+	// uuidAttribute is what a constraint names to spread shares over GPUs.
+	uuidAttribute = resourcev1.FullyQualifiedName(classes.DriverName + "/" + classes.AttrUUID)
 )
 
 // Lookup finds the objects that a Workload names; nil means that it does not exist.
@@ -42,7 +52,7 @@ func (r Refusal) String() string { return string(r.Reason) + ": " + r.Detail }
 // Answer is what Resolve found.
 type Answer struct {
 	Ours    bool                // false: nothing in the Workload asks for our devices, or its queue is not ours
-	Demand  Demand              // the claims are kept even when the requests are unknown
+	Demand  Demand              // the claims are kept even when the requests are unknown; zero if the kept ones are damaged
 	PerPod  []quantity.MilliGPU // charge of one pod, per podSet
 	Refusal *Refusal            // the demand is unknown; PerPod is empty
 }
@@ -50,6 +60,9 @@ type Answer struct {
 // Resolve finds what w asks for and what that costs in its queue's pool.
 func Resolve(w *kueuev1.Workload, lookup Lookup) Answer {
 	r := resolver{workload: w, lookup: lookup}
+	if charged(w) && !readable(w) {
+		return Answer{Ours: true, Refusal: &Refusal{classes.ReasonInvalidRequest, "annotation " + classes.AnnotationDemand + " is damaged, so what the job asks for is unknown; create the job again"}}
+	}
 	answer := Answer{Demand: Demand{Version: demandVersion}}
 	for i := range w.Spec.PodSets {
 		set := r.podSet(&w.Spec.PodSets[i])
@@ -92,30 +105,48 @@ func (r *resolver) refuse(reason classes.Reason, format string, args ...any) {
 
 func (r *resolver) podSet(set *kueuev1.PodSet) PodSetDemand {
 	demand := PodSetDemand{Name: string(set.Name), Claims: ClaimsOf(r.workload, set)}
-	for _, claim := range demand.Claims {
+	for i, claim := range demand.Claims {
 		if spec := r.claimSpec(set, claim); spec != nil {
-			demand.Requests = append(demand.Requests, r.requests(claim.Name, spec)...)
+			demand.Requests = append(demand.Requests, keepApart(r.requests(claim.Name, spec), i+1)...)
 		}
 	}
-	if n := extendedGPUs(&set.Template.Spec); n > 0 {
+	n := extendedGPUs(&set.Template.Spec)
+	if n > maxDevices {
+		r.refuse(classes.ReasonInvalidRequest, "a pod of podSet %s asks for %d %s, it can get at most %d", set.Name, n, classes.ExtendedResourceGPU, maxDevices)
+	}
+	if n > 0 {
 		r.ours = true
-		demand.Requests = append(demand.Requests, Request{Kind: kindGPU, Count: int(n)})
+		demand.Requests = append(demand.Requests, Request{Kind: kindGPU, Count: int(min(n, maxDevices))})
 	}
 	return demand
 }
 
 // ClaimsOf returns the pod-level claims of a podSet: those in its template, or
-// those that an earlier charge stripped from it.
+// those that an earlier charge stripped from it. When Kueue rewrites the spec
+// from a changed job, the charge is gone and what was stripped before is void.
 func ClaimsOf(w *kueuev1.Workload, set *kueuev1.PodSet) []corev1.PodResourceClaim {
-	if len(set.Template.Spec.ResourceClaims) > 0 {
+	if len(set.Template.Spec.ResourceClaims) > 0 || !charged(w) {
 		return set.Template.Spec.ResourceClaims
 	}
 	demand, err := DecodeDemand(w.Annotations[classes.AnnotationDemand])
 	if err != nil {
 		return nil
 	}
-	kept, _ := demand.podSet(string(set.Name))
-	return kept.Claims
+	return demand.podSet(string(set.Name)).Claims
+}
+
+// charged reports whether the podSets of w carry a charge now: then their
+// claims are in the demand and not in the templates.
+func charged(w *kueuev1.Workload) bool {
+	return slices.ContainsFunc(w.Spec.PodSets, func(set kueuev1.PodSet) bool {
+		amount := set.Template.Spec.Overhead[classes.ResourceMilliGPU]
+		return !amount.IsZero()
+	})
+}
+
+func readable(w *kueuev1.Workload) bool {
+	_, err := DecodeDemand(w.Annotations[classes.AnnotationDemand])
+	return err == nil
 }
 
 // claimSpec returns the spec behind a pod's claim, or nil after a refusal.
@@ -154,7 +185,12 @@ func (r *resolver) requests(claim string, spec *resourcev1.ResourceClaimSpec) []
 		r.refuse(classes.ReasonInvalidRequest, "claim %s: %v", claim, errors.Join(errs...))
 		return nil
 	}
+	if !constraintsKnown(spec) {
+		r.refuse(classes.ReasonUnsupportedRequest, "claim %s: constraints other than distinctAttribute %s are not supported yet in a queue", claim, uuidAttribute)
+		return nil
+	}
 	var out []Request
+	devices := 0
 	for i := range spec.Devices.Requests {
 		request := &spec.Devices.Requests[i]
 		if request.Exactly == nil {
@@ -166,9 +202,42 @@ func (r *resolver) requests(claim string, spec *resourcev1.ResourceClaimSpec) []
 		}
 		if translated, ok := r.exactly(claim, request); ok {
 			out = append(out, translated)
+			devices += min(translated.Count, math.MaxInt32) // no overflow: a claim has 32 requests at most
 		}
 	}
+	if devices > maxDevices {
+		r.refuse(classes.ReasonInvalidRequest, "claim %s asks for %d devices, a claim holds at most %d", claim, devices, maxDevices)
+	}
 	return out
+}
+
+// constraintsKnown reports whether the planner can keep every constraint over
+// requests for our classes: only the one that spreads shares over GPUs.
+func constraintsKnown(spec *resourcev1.ResourceClaimSpec) bool {
+	ours := map[string]bool{}
+	for _, request := range spec.Devices.Requests {
+		ours[request.Name] = request.Exactly != nil && ourClass(request.Exactly.DeviceClassName)
+	}
+	return !slices.ContainsFunc(spec.Devices.Constraints, func(c resourcev1.DeviceConstraint) bool {
+		concernsUs := len(c.Requests) == 0 || slices.ContainsFunc(c.Requests, func(name string) bool { return ours[name] })
+		return concernsUs && (c.DistinctAttribute == nil || *c.DistinctAttribute != uuidAttribute)
+	})
+}
+
+// keepApart marks the share requests of one claim, if there are several: the
+// claim's rules demand that they take distinct GPUs.
+func keepApart(requests []Request, group int) []Request {
+	isShare := func(r Request) bool { return r.Kind == kindShare }
+	first := slices.IndexFunc(requests, isShare)
+	if first < 0 || !slices.ContainsFunc(requests[first+1:], isShare) {
+		return requests
+	}
+	for i := range requests {
+		if isShare(requests[i]) {
+			requests[i].Apart = group
+		}
+	}
+	return requests
 }
 
 func (r *resolver) exactly(claim string, request *resourcev1.DeviceRequest) (Request, bool) {

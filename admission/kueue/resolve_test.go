@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/fairshard/fairshard/classes"
 )
@@ -127,7 +128,7 @@ func TestWorkThatIsNotOursIsLeftAlone(t *testing.T) {
 		job := workload("t")
 		before := job.DeepCopy()
 		charge(t, job, tc)
-		if Resolve(job, tc).Ours || fmt.Sprint(job) != fmt.Sprint(before) {
+		if Resolve(job, tc).Ours || !apiequality.Semantic.DeepEqual(job, before) {
 			t.Errorf("%s: changed to %v", name, job)
 		}
 	}

@@ -238,13 +238,16 @@ func (c Cluster) workload(w *kueuev1.Workload, all pods) (snapshot.Workload, boo
 	if w.Spec.Priority != nil {
 		out.Priority = *w.Spec.Priority
 	}
-	demand, err := DecodeDemand(w.Annotations[classes.AnnotationDemand])
-	if err != nil {
-		demand = Demand{} // nothing of ours
+	var demand Demand // none: nothing of ours
+	if text := w.Annotations[classes.AnnotationDemand]; text != "" {
+		var err error
+		if demand, err = DecodeDemand(text); err != nil {
+			return snapshot.Workload{}, false // a damaged demand must not start as if it were free
+		}
 	}
 	for i := range w.Spec.PodSets {
 		set := &w.Spec.PodSets[i]
-		wanted, _ := demand.podSet(string(set.Name))
+		wanted := demand.podSet(string(set.Name))
 		translated := snapshot.PodSet{Name: string(set.Name), Count: count(w, set), Requests: wanted.values()}
 		if state == snapshot.Started {
 			translated.Pods = all.of(out.Key(), set, len(w.Spec.PodSets))

@@ -204,8 +204,11 @@ func TestPodsOfStartedWork(t *testing.T) {
 		pod("elsewhere", func(p *corev1.Pod) { p.Namespace = "other" }),
 	}
 	want := []snapshot.Pod{
-		{Name: "allocated", Node: "n1", Allocated: true}, {Name: "bound", Node: "n1", Allocated: true}, {Name: "by-owner"},
-		{Name: "gated", Gated: true}, {Name: "pinned", Node: "n1"},
+		{Name: "allocated", Node: "n1", Allocated: true},
+		{Name: "bound", Node: "n1", Allocated: true},
+		{Name: "by-owner"},
+		{Name: "gated", Gated: true},
+		{Name: "pinned", Node: "n1"},
 	}
 	if got := c.Snapshot().Workloads[0].PodSets[0].Pods; !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

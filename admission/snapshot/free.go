@@ -101,12 +101,16 @@ func (f *Free) Taken(i int) uint64 { return f.taken[i] }
 // Take puts one pod's requests on node i, the way kube-scheduler would: for
 // every request distinct GPUs, shares from the front of the published order,
 // whole GPUs from its back. Nothing is taken unless everything fits.
+//
+// Where that fails for a pod of several requests, kube-scheduler goes back and
+// tries other devices; largest first stands in for its search.
 func (f *Free) Take(i int, requests []Request) bool {
-	gpus := slices.Clone(f.gpus[i])
-	for _, r := range requests {
-		if !take(gpus, r) {
-			return false
-		}
+	gpus, fits := takeAll(f.gpus[i], requests)
+	if !fits && len(requests) > 1 {
+		gpus, fits = takeAll(f.gpus[i], largestFirst(requests))
+	}
+	if !fits {
+		return false
 	}
 	f.gpus[i] = gpus
 	f.taken[i] = 0
@@ -118,19 +122,54 @@ func (f *Free) Take(i int, requests []Request) bool {
 	return true
 }
 
+// takeAll returns a copy of gpus with the requests of one pod on it.
+func takeAll(gpus []GPU, requests []Request) ([]GPU, bool) {
+	gpus = slices.Clone(gpus)
+	var apart map[spot]bool
+	for _, r := range requests {
+		if r.Apart != 0 && apart == nil {
+			apart = map[spot]bool{}
+		}
+		if !take(gpus, r, apart) {
+			return nil, false
+		}
+	}
+	return gpus, true
+}
+
+// spot is a GPU that a request of a group already holds.
+type spot struct{ group, gpu int }
+
 // take marks r.Count GPUs; on false gpus may be half changed.
-func take(gpus []GPU, r Request) bool {
+func take(gpus []GPU, r Request, apart map[spot]bool) bool {
 	left := max(r.Count, 1)
 	for at := range gpus {
 		if r.Kind == Whole {
 			at = len(gpus) - 1 - at
 		}
-		if left > 0 && gpus[at].Fits(r) {
-			hold(&gpus[at], r)
-			left--
+		if left == 0 || !gpus[at].Fits(r) || apart[spot{r.Apart, at}] {
+			continue
+		}
+		hold(&gpus[at], r)
+		left--
+		if r.Apart != 0 {
+			apart[spot{r.Apart, at}] = true
 		}
 	}
 	return left == 0
+}
+
+// largestFirst orders requests: whole GPUs, then by bytes, then by count.
+func largestFirst(requests []Request) []Request {
+	whole := func(r Request) int {
+		if r.Kind == Whole || r.Bytes == 0 {
+			return 1
+		}
+		return 0
+	}
+	return slices.SortedStableFunc(slices.Values(requests), func(a, b Request) int {
+		return cmp.Or(cmp.Compare(whole(b), whole(a)), cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(b.Count, a.Count))
+	})
 }
 
 func hold(g *GPU, r Request) {

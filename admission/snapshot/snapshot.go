@@ -86,6 +86,7 @@ type Request struct {
 	Kind  RequestKind
 	Count int
 	Bytes quantity.Bytes // Share: per GPU; 0 = everything, as the published default says
+	Apart int            // requests of one pod with the same number take distinct GPUs; 0 = may share one
 }
 
 // Pod is one existing, unfinished pod of a Started workload.

@@ -2,11 +2,36 @@ package webhook
 
 import (
 	"encoding/json"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/cel-go/cel"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"sigs.k8s.io/yaml"
 )
+
+// conditions reads the matchConditions that the product is installed with.
+func conditions(t *testing.T, kind, path string) []admissionv1.MatchCondition {
+	t.Helper()
+	content, err := os.ReadFile("../../deployments/base/webhooks.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for document := range strings.SplitSeq(string(content), "\n---\n") {
+		var configuration admissionv1.MutatingWebhookConfiguration // both kinds have the fields read here
+		if err := yaml.Unmarshal([]byte(document), &configuration); err != nil {
+			t.Fatal(err)
+		}
+		for _, hook := range configuration.Webhooks {
+			if configuration.Kind == kind && *hook.ClientConfig.Service.Path == path && len(hook.MatchConditions) > 0 {
+				return hook.MatchConditions
+			}
+		}
+	}
+	t.Fatalf("webhooks.yaml has no %s for %s with matchConditions", kind, path)
+	return nil
+}
 
 // matches evaluates conditions the way the API server does: all must be true, an error refuses.
 func matches(t *testing.T, conditions []admissionv1.MatchCondition, object string) bool {
@@ -65,7 +90,7 @@ func TestTheWorkloadWebhookIsCalledOnlyForOurUnreservedWork(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := matches(t, WorkloadConditions(), tc.object); got != tc.want {
+			if got := matches(t, conditions(t, "MutatingWebhookConfiguration", MutatePath), tc.object); got != tc.want {
 				t.Fatalf("called: %t, want %t", got, tc.want)
 			}
 		})
@@ -89,7 +114,7 @@ func TestTheClaimWebhookIsCalledOnlyForOurDriver(t *testing.T) {
 		"our parameters, template": {`{"spec":{"spec":{"devices":{"config":[{"opaque":{"driver":"gpu.fairshard.dev"}}]}}}}`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := matches(t, ClaimConditions(), tc.object); got != tc.want {
+			if got := matches(t, conditions(t, "ValidatingWebhookConfiguration", ValidatePath), tc.object); got != tc.want {
 				t.Fatalf("called: %t, want %t", got, tc.want)
 			}
 		})

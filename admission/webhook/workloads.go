@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"net/http"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	kueuev1 "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"github.com/fairshard/fairshard/admission/kueue"
 )
 
 // Workloads charges Workloads in milligpu.
@@ -18,31 +18,38 @@ type Workloads struct {
 	Reader  client.Reader // cached
 }
 
-// Handle answers one review.
-func (w *Workloads) Handle(_ context.Context, request admission.Request) admission.Response {
+// Handle answers one review. What is not ours is let through unchanged; when
+// the caches cannot be read nothing is let through, since it would be free.
+func (w *Workloads) Handle(ctx context.Context, request admission.Request) admission.Response {
 	var workload kueuev1.Workload
 	if err := w.Decoder.Decode(request, &workload); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decode Workload: %w", err))
 	}
-	before := workload.DeepCopy()
-	for i := range workload.Spec.PodSets {
-		ps := &workload.Spec.PodSets[i].Template.Spec
-		if len(ps.ResourceClaims) == 0 {
-			continue
-		}
-		ps.ResourceClaims = nil
-		if ps.Overhead == nil {
-			ps.Overhead = corev1.ResourceList{}
-		}
-		ps.Overhead["fairshard.dev/milligpu"] = resource.MustParse("1000")
-		if workload.Annotations == nil {
-			workload.Annotations = map[string]string{}
-		}
-		workload.Annotations["fairshard.dev/demand"] = "{}"
+	// On CREATE the namespace may be in the request only.
+	workload.Namespace = request.Namespace
+	if !kueue.Chargeable(&workload) {
+		return admission.Allowed("")
 	}
-	ops, err := diff(before, workload)
+	charged := workload.DeepCopy()
+	if err := w.charge(ctx, charged); err != nil {
+		return admission.Errored(http.StatusInternalServerError,
+			fmt.Errorf("charge Workload %s/%s for its GPUs: %w", workload.Namespace, workload.Name, err))
+	}
+	operations, err := diff(&workload, charged)
 	if err != nil {
-		return admission.Errored(500, err)
+		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	return admission.Patched("", ops...)
+	return admission.Patched("", operations...)
+}
+
+func (w *Workloads) charge(ctx context.Context, workload *kueuev1.Workload) error {
+	lookup := &lookup{ctx: ctx, reader: w.Reader}
+	answer := kueue.Resolve(workload, lookup)
+	if lookup.err != nil {
+		return lookup.err
+	}
+	if err := kueue.Charge(workload, answer); err != nil {
+		return err
+	}
+	return keepRuntimeOverhead(ctx, w.Reader, workload)
 }
