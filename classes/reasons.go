@@ -27,6 +27,9 @@ const (
 	ReasonQueueNotFound Reason = "QueueNotFound"
 	// ReasonQueueMisconfigured: its ClusterQueue does not name exactly one milligpu flavor. Administrator.
 	ReasonQueueMisconfigured Reason = "QueueMisconfigured"
+	// ReasonUncharged: it holds quota without a charge, because it was queued
+	// before the webhook was there. Administrator: deactivate and activate it.
+	ReasonUncharged Reason = "Uncharged"
 	// ReasonInvalidRequest: the claim asks something that cannot be served. User.
 	ReasonInvalidRequest Reason = "InvalidRequest"
 	// ReasonUnsupportedRequest: the claim uses a form this version does not serve. User.

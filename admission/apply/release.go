@@ -12,7 +12,7 @@ import (
 )
 
 // release pins one gated pod to its node and removes our gate, in one patch.
-// A pod that is already released, or that its template pins elsewhere, is
+// A pod without devices of ours is released without a pin. A pod that is already released, or that its template pins elsewhere, is
 // left alone.
 func (a *Applier) release(ctx context.Context, seen Seen, d decide.Decision, result *Result) error {
 	pod := seen.Pod(d.Namespace, d.Pod)
@@ -20,15 +20,18 @@ func (a *Applier) release(ctx context.Context, seen Seen, d decide.Decision, res
 		result.Skipped++
 		return nil
 	}
-	if pinned := pod.Spec.NodeSelector[corev1.LabelHostname]; pinned != "" && pinned != d.Hostname {
+	pinned := pod.Spec.NodeSelector[corev1.LabelHostname]
+	if pinned != "" && d.Hostname != "" && pinned != d.Hostname {
 		return fmt.Errorf("release pod %s/%s to %s: its node selector already asks for %s", d.Namespace, d.Pod, d.Hostname, pinned)
 	}
 	released := pod.DeepCopy()
 	released.Spec.SchedulingGates = slices.DeleteFunc(released.Spec.SchedulingGates, isOurs)
-	if released.Spec.NodeSelector == nil {
-		released.Spec.NodeSelector = map[string]string{}
+	if d.Hostname != "" {
+		if released.Spec.NodeSelector == nil {
+			released.Spec.NodeSelector = map[string]string{}
+		}
+		released.Spec.NodeSelector[corev1.LabelHostname] = d.Hostname
 	}
-	released.Spec.NodeSelector[corev1.LabelHostname] = d.Hostname
 	if err := a.Writer.PatchPod(ctx, released, pod); err != nil {
 		return fmt.Errorf("release pod %s/%s to %s: %w", d.Namespace, d.Pod, d.Hostname, err)
 	}

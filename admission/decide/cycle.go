@@ -143,10 +143,15 @@ func (c *cycle) releaseSet(w snapshot.Workload, set snapshot.PodSet) (decisions 
 	nodes := c.place(c.free, c.queues[w.Queue].Pool, set.Requests, wanted)
 	for i, pod := range gated {
 		d := Decision{Namespace: w.Namespace, Workload: w.Name, UID: w.UID, Pod: pod}
-		if i < len(nodes) {
+		switch {
+		case w.Uncharged:
+			d = uncharged(d, w)
+		case i < len(nodes):
 			node := c.snapshot.Nodes[nodes[i]]
 			d.Kind, d.Node, d.Hostname = Release, node.Name, node.Hostname
-		} else {
+		case len(set.Requests) == 0:
+			d.Kind = Release // its claims are all for other drivers: it goes where the scheduler likes
+		default:
 			d = c.hold(d, w, set)
 		}
 		decisions = append(decisions, d)
@@ -157,6 +162,11 @@ func (c *cycle) releaseSet(w snapshot.Workload, set snapshot.PodSet) (decisions 
 	return decisions, wanted - len(nodes)
 }
 
+func uncharged(d Decision, w snapshot.Workload) Decision {
+	d.Kind, d.Reason, d.Numbers = Hold, classes.ReasonUncharged, Numbers{Queue: w.Queue}
+	return d
+}
+
 // try places a whole gang or says why it waits.
 func (c *cycle) try(w snapshot.Workload) Decision {
 	d := Decision{Namespace: w.Namespace, Workload: w.Name, UID: w.UID}
@@ -164,6 +174,9 @@ func (c *cycle) try(w snapshot.Workload) Decision {
 	if !known {
 		d.Kind, d.Reason, d.Numbers = Hold, classes.ReasonQueueNotFound, Numbers{Queue: w.Queue}
 		return d
+	}
+	if w.Uncharged {
+		return uncharged(d, w)
 	}
 	if head, isBlocked := c.blocked[queue.Name]; isBlocked {
 		d.Kind, d.Reason, d.Numbers = Hold, classes.ReasonBehindHead, Numbers{Queue: queue.Name, Pool: queue.Pool, Ahead: head}

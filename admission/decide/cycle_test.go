@@ -79,6 +79,8 @@ func TestCycle(t *testing.T) {
 	strict.Queues[0].Strict = true
 	elsewhere := waiting("a", 1, 1, oneGPU)
 	elsewhere.Queue = "unknown"
+	uncharged, foreign := waiting("a", 1, 1, nil), started(waiting("x", 1, 1, nil), snapshot.Pod{Name: "p", Gated: true})
+	uncharged.Uncharged = true
 	twoKinds := waiting("a", 1, 1, half)
 	twoKinds.PodSets = append(twoKinds.PodSets, snapshot.PodSet{Name: "big", Count: 1, Requests: []snapshot.Request{{Kind: snapshot.Whole, Count: 2}}})
 
@@ -99,6 +101,8 @@ func TestCycle(t *testing.T) {
 		"a cordoned node is not used":                                   {cluster([]snapshot.Node{cordoned, node("n1", 1)}, waiting("a", 1, 1, oneGPU)), "start a [[n1]]"},
 		"a cordoned node still counts as hardware":                      {cluster([]snapshot.Node{cordoned, node("n1", 1)}, waiting("a", 1, 2, oneGPU)), "hold a WaitingForCapacity"},
 		"a strict queue waits for its head":                             {strict, "hold a NeverFits\nhold b BehindHead"},
+		"work that was never charged does not start":                    {cluster([]snapshot.Node{node("n0", 1)}, uncharged), "hold a Uncharged"},
+		"a gated pod without devices of ours is released without a pin": {cluster(nil, foreign), "release x/p "},
 		"an unknown queue is said":                                      {cluster([]snapshot.Node{node("n0", 1)}, elsewhere), "hold a QueueNotFound"},
 		"work without devices starts at once":                           {cluster(nil, waiting("a", 1, 3, nil)), "start a [[]]"},
 		"podSets of two kinds: the large one first":                     {cluster([]snapshot.Node{node("n0", 3)}, twoKinds), "start a [[n0] [n0]]"},

@@ -39,8 +39,8 @@ type Decision struct {
 	Workload  string
 	UID       string // of the Workload it was made for: a recreated one is another
 	Pod       string // Release: name of the pod; Hold on a Started workload: the pod that fits nowhere
-	Node      string // Release: node name
-	Hostname  string // Release: the value to pin
+	Node      string // Release: node name; "" if the pod asks for no device of ours
+	Hostname  string // Release: the value to pin; "" = no pin
 	// Placement of a Start: for every podSet, the node of every pod.
 	Placement [][]string
 	Reason    classes.Reason // Hold

@@ -20,6 +20,7 @@ var who = map[classes.Reason]classes.Who{
 	classes.ReasonUnsupportedRequest: classes.WhoUser,
 	classes.ReasonPoolEmpty:          classes.WhoAdministrator,
 	classes.ReasonQueueMisconfigured: classes.WhoAdministrator,
+	classes.ReasonUncharged:          classes.WhoAdministrator,
 }
 
 // Who returns who can act on a reason; a platform fault for a code that is not in the list.
@@ -39,6 +40,9 @@ func Text(d decide.Decision) string {
 	case decide.Start:
 		return Started
 	case decide.Release:
+		if d.Node == "" {
+			return fmt.Sprintf("Pod %s is released: it asks for no device of ours.", d.Pod)
+		}
 		return fmt.Sprintf("Pod %s is released to node %s.", d.Pod, d.Node)
 	case decide.Hold:
 		return hold(d)
@@ -58,6 +62,8 @@ func hold(d decide.Decision) string {
 		return fmt.Sprintf("Waiting for GPUs: pool %s of queue %s has no healthy GPU on a schedulable node. Ask the administrator.", n.Pool, n.Queue)
 	case classes.ReasonBehindHead:
 		return fmt.Sprintf("Waiting behind %s: queue %s starts its work strictly in order.", n.Ahead, n.Queue)
+	case classes.ReasonUncharged:
+		return fmt.Sprintf("Cannot start: it was queued in %s before its GPUs could be charged. Set spec.active of this Workload to false and then to true, or create the job again.", n.Queue)
 	case classes.ReasonQueueNotFound:
 		return fmt.Sprintf("Cannot start: queue %s does not exist.", n.Queue)
 	default:

@@ -238,13 +238,8 @@ func (c Cluster) workload(w *kueuev1.Workload, all pods) (snapshot.Workload, boo
 	if w.Spec.Priority != nil {
 		out.Priority = *w.Spec.Priority
 	}
-	var demand Demand // none: nothing of ours
-	if text := w.Annotations[classes.AnnotationDemand]; text != "" {
-		var err error
-		if demand, err = DecodeDemand(text); err != nil {
-			return snapshot.Workload{}, false // a damaged demand must not start as if it were free
-		}
-	}
+	demand, known := demandOf(w)
+	out.Uncharged = !known
 	for i := range w.Spec.PodSets {
 		set := &w.Spec.PodSets[i]
 		wanted := demand.podSet(string(set.Name))
@@ -255,6 +250,22 @@ func (c Cluster) workload(w *kueuev1.Workload, all pods) (snapshot.Workload, boo
 		out.PodSets = append(out.PodSets, translated)
 	}
 	return out, true
+}
+
+// demandOf reads what w was charged for. It says false for work that names
+// devices and was never charged, or whose demand is damaged: it must not start
+// as if it were free.
+func demandOf(w *kueuev1.Workload) (Demand, bool) {
+	if text := w.Annotations[classes.AnnotationDemand]; text != "" {
+		demand, err := DecodeDemand(text)
+		return demand, err == nil
+	}
+	for i := range w.Spec.PodSets {
+		if spec := &w.Spec.PodSets[i].Template.Spec; len(spec.ResourceClaims) > 0 || extendedGPUs(spec) > 0 {
+			return Demand{}, false
+		}
+	}
+	return Demand{}, true
 }
 
 // state says what Kueue and our check agreed on.

@@ -58,6 +58,9 @@ type Workload struct {
 	Priority  int32
 	Created   int64 // creation time, Unix nanoseconds: age among equal priorities
 	State     WorkloadState
+	// Uncharged: it names devices and its demand is unknown, because it was
+	// reserved before our webhook saw it. It must not start as if it were free.
+	Uncharged bool
 	PodSets   []PodSet
 }
 

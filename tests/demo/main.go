@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/fairshard/fairshard/tests/harness"
 )
 
@@ -45,18 +47,22 @@ func run(ctx context.Context, dir string, down bool) error {
 	if err := cluster.Install(ctx); err != nil {
 		return err
 	}
-	for _, file := range []string{"queues.yaml", "jobs.yaml"} {
-		text, err := manifests.ReadFile("manifests/" + file)
+	// The shards go first: each needs a node on which all eight GPUs have room.
+	var pods []corev1.Pod
+	for _, step := range []struct {
+		file string
+		pods int // that run afterwards
+	}{{"queues.yaml", 0}, {"shards.yaml", 2}, {"jobs.yaml", 6}} {
+		text, err := manifests.ReadFile("manifests/" + step.file)
 		if err != nil {
-			return fmt.Errorf("read %s: %w", file, err)
+			return fmt.Errorf("read %s: %w", step.file, err)
 		}
 		if err := cluster.Apply(ctx, string(text)); err != nil {
 			return err
 		}
-	}
-	pods, err := waitForPods(ctx, cluster)
-	if err != nil {
-		return err
+		if pods, err = waitForPods(ctx, cluster, step.pods); err != nil {
+			return err
+		}
 	}
 	if err := printTables(ctx, cluster, pods, os.Stdout); err != nil {
 		return err

@@ -19,11 +19,8 @@ import (
 	"github.com/fairshard/fairshard/tests/harness"
 )
 
-// wantPods is the number of pods that the example starts.
-const wantPods = 6
-
-// waitForPods waits until every pod of the example runs and returns them, sorted by namespace and name.
-func waitForPods(ctx context.Context, cluster *harness.Cluster) ([]corev1.Pod, error) {
+// waitForPods waits until want pods of the example run and returns them, sorted by namespace and name.
+func waitForPods(ctx context.Context, cluster *harness.Cluster, want int) ([]corev1.Pod, error) {
 	var pods []corev1.Pod
 	err := harness.Wait(ctx, 3*time.Minute, "the pods of the example", func() (bool, string) {
 		pods = nil
@@ -38,7 +35,7 @@ func waitForPods(ctx context.Context, cluster *harness.Cluster) ([]corev1.Pod, e
 			}
 			seen = append(seen, fmt.Sprintf("%s/%s %s", pod.Namespace, pod.Name, pod.Status.Phase))
 		}
-		return len(pods) >= wantPods, strings.Join(seen, ", ")
+		return len(pods) >= want, strings.Join(seen, ", ")
 	})
 	slices.SortFunc(pods, func(a, b corev1.Pod) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)

@@ -51,7 +51,6 @@ metadata:
   namespace: %s
   %s
 spec:
-  suspend: %t
   parallelism: %d
   completions: %d
   template:
@@ -68,7 +67,7 @@ spec:
           requests: {cpu: 1m, memory: 8Mi}
           %s
           %s
----`, j.name, j.namespace, labels, !j.noQueue, max(j.pods, 1), max(j.pods, 1), podClaims, orDefault(j.sleep, "0s"), limits, claims)
+---`, j.name, j.namespace, labels, max(j.pods, 1), max(j.pods, 1), podClaims, orDefault(j.sleep, "0s"), limits, claims)
 	return dropBlank(text)
 }
 
