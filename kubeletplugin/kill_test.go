@@ -47,6 +47,7 @@ func TestSIGKILL(t *testing.T) {
 }
 
 func workUntilKilled(t *testing.T, dir string) {
+	t.Helper()
 	n := &testNode{t: t, dir: dir}
 	p := offline(t, n)
 	if err := os.WriteFile(filepath.Join(dir, "started"), nil, 0o600); err != nil {

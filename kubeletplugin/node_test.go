@@ -70,10 +70,10 @@ type testNode struct {
 	library library
 }
 
-func newNode(t testing.TB) *testNode {
-	t.Helper()
-	// Not t.TempDir: its long path does not fit into a socket address.
-	dir, err := os.MkdirTemp("", "fsp")
+func newNode(tb testing.TB) *testNode {
+	tb.Helper()
+	t := tb
+	dir, err := os.MkdirTemp("", "fsp") //nolint:usetesting // tb.TempDir's long path does not fit into a socket address
 	if err != nil {
 		t.Fatal(err)
 	}

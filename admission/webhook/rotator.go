@@ -54,9 +54,7 @@ func (r *Rotator) Start(ctx context.Context) error {
 	log := logf.FromContext(ctx).WithName("certificate")
 	for {
 		wait := checkInterval
-		if err := r.Ensure(ctx); ctx.Err() != nil {
-			return nil
-		} else if err != nil {
+		if err := r.Ensure(ctx); err != nil {
 			log.Error(err, "certificate is not in place yet, trying again", "in", retryInterval.String())
 			wait = retryInterval
 		} else {

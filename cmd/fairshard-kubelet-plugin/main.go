@@ -86,7 +86,7 @@ func run(ctx context.Context, config kubeletplugin.Config, o options) error {
 		return err
 	}
 	config.Client = client
-	config.Open = func(root string) (kubeletplugin.Library, error) { return openLibrary(root) }
+	config.Open = openLibrary
 	klog.FromContext(ctx).Info("Starting", "node", config.NodeName, "driverRoot", config.DriverRoot, "dataDir", config.DataDir())
 	return kubeletplugin.Run(ctx, config)
 }

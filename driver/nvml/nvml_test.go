@@ -65,7 +65,7 @@ func install(t *testing.T, profile string, change func(*gpusim.Node)) string {
 	return path
 }
 
-func open(t *testing.T, path string) library {
+func openLibrary(t *testing.T, path string) library {
 	t.Helper()
 	l, err := nvml.Open(path)
 	if err != nil {
@@ -79,16 +79,16 @@ func open(t *testing.T, path string) library {
 func TestContract(t *testing.T) {
 	for _, profile := range gpusim.Profiles() {
 		node, want := described(t, profile)
-		for name, make := range map[string]func(*testing.T) library{
+		for name, open := range map[string]func(*testing.T) library{
 			"simulated library": func(t *testing.T) library {
 				t.Helper()
 				path := install(t, profile, func(n *gpusim.Node) { *n = node })
-				return open(t, path)
+				return openLibrary(t, path)
 			},
 			"fake": func(*testing.T) library { return fakenvml.New(want.DriverVersion, want.GPUs...) },
 		} {
 			t.Run(profile+"/"+name, func(t *testing.T) {
-				l := make(t)
+				l := open(t)
 				got, err := l.Inventory()
 				if err != nil {
 					t.Fatal(err)
@@ -133,7 +133,7 @@ func described(t *testing.T, profile string) (gpusim.Node, inventory.Inventory) 
 
 func TestMIGModeIsRead(t *testing.T) {
 	path := install(t, "a100-40gb", func(n *gpusim.Node) { n.GPUs[1].MIGEnabled = true })
-	inv, err := open(t, path).Inventory()
+	inv, err := openLibrary(t, path).Inventory()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestMIGModeIsRead(t *testing.T) {
 // A wide domain keeps its digits, and device names never collide.
 func TestPCIAddressesAreWrittenAsKubernetesDoes(t *testing.T) {
 	path := install(t, "t4", func(n *gpusim.Node) { n.GPUs[0].Domain, n.GPUs[0].Bus, n.GPUs[0].Device = 0x10, 0xab, 0x1f })
-	inv, err := open(t, path).Inventory()
+	inv, err := openLibrary(t, path).Inventory()
 	if err != nil {
 		t.Fatal(err)
 	}

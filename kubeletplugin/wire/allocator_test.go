@@ -65,6 +65,7 @@ type scheduler struct {
 }
 
 func newScheduler(t *testing.T, layout partition.Layout) *scheduler {
+	t.Helper()
 	s := &scheduler{t: t, classes: map[string]*resourcev1.DeviceClass{}}
 	pool := PoolOf(layout)
 	for i, slice := range pool.Slices {

@@ -27,8 +27,9 @@ func main() {
 	down := flag.Bool("down", false, "end the cluster instead")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *dir, *down); err != nil {
+	err := run(ctx, *dir, *down)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -32,54 +31,80 @@ func claimFiles(t *testing.T) []string {
 	return found
 }
 
-// pluginPIDs finds the running kubelet plugins of this cluster.
-func pluginPIDs() []int {
+// plugins finds the running kubelet plugins of this cluster: node -> process.
+func plugins() map[string]int {
 	links, _ := filepath.Glob("/proc/[0-9]*/exe")
-	var pids []int
+	found := map[string]int{}
 	for _, link := range links {
 		exe, err := os.Readlink(link)
 		if err != nil || filepath.Base(exe) != "fairshard-kubelet-plugin" {
 			continue
 		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link))); err == nil {
-			pids = append(pids, pid)
+		environ, err := os.ReadFile(filepath.Join(filepath.Dir(link), "environ"))
+		if err != nil {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link)))
+		if err != nil {
+			continue
+		}
+		for _, node := range cluster.Nodes {
+			if strings.Contains(string(environ), "NODE_NAME="+node.Name+"\x00") {
+				found[node.Name] = pid
+			}
 		}
 	}
-	return pids
+	return found
 }
 
-// Fifty pods start while the plugins are killed again and again. Nothing is
-// lost: every pod completes, and every claim file and CDI file goes with its pod.
+const killsPerNode = 3
+
+// killDuringPrepare kills the plugin of a node as soon as it has begun to
+// prepare claims, a few times per node, until ctx ends. It returns the number of kills.
+func killDuringPrepare(ctx context.Context) int {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	kills, seen, victim := map[string]int{}, map[string]int{}, map[string]int{}
+	total := 0
+	for {
+		select {
+		case <-ctx.Done():
+			return total
+		case <-tick.C:
+		}
+		for _, node := range cluster.Nodes {
+			records, _ := filepath.Glob(recordPath(node.KubeletDir, "*"))
+			grew := len(records) > seen[node.Name]
+			seen[node.Name] = len(records)
+			if !grew || kills[node.Name] >= killsPerNode {
+				continue
+			}
+			if pid := plugins()[node.Name]; pid != victim[node.Name] && pid != 0 && syscall.Kill(pid, syscall.SIGKILL) == nil {
+				victim[node.Name] = pid
+				kills[node.Name]++
+				total++
+			}
+		}
+	}
+}
+
+// Fifty pods start while the plugins are killed in the middle of preparing
+// claims, again and again. Nothing is lost: every pod completes, and every
+// claim file and CDI file goes with its pod. It takes some minutes, because the
+// kubelet tries a pod again only every minute and a half.
 func TestSIGKILLDuringFiftyPodStarts(t *testing.T) {
 	storm := job{namespace: "team-a", name: "storm", template: "share-5g", pods: 50, sleep: "3s"}
 	ctx, stop := context.WithCancel(t.Context())
-	var kills int
-	var wait sync.WaitGroup
-	kubectl(t, template("team-a", "share-5g", share5G)+storm.yaml(), "apply", "--server-side", "-f", "-")
-	wait.Go(func() {
-		tick := time.NewTicker(700 * time.Millisecond)
-		defer tick.Stop()
-		for kills < 12 {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			for _, pid := range pluginPIDs() {
-				if syscall.Kill(pid, syscall.SIGKILL) == nil {
-					kills++
-				}
-			}
-		}
-	})
-	defer wait.Wait()
 	defer stop()
+	killed := make(chan int, 1)
+	go func() { killed <- killDuringPrepare(ctx) }()
+	kubectl(t, template("team-a", "share-5g", share5G)+storm.yaml(), "apply", "--server-side", "-f", "-")
 	if err := waitLong(t, "all fifty pods to complete", func() string { return wantComplete(t, "team-a", "storm") }); err != nil {
 		t.Fatal(err)
 	}
 	stop()
-	wait.Wait()
-	if kills < 4 {
+	kills := <-killed
+	if kills < killsPerNode {
 		t.Errorf("only %d kills happened; the test proved little", kills)
 	}
 	succeeded := 0
@@ -112,7 +137,7 @@ func TestACorruptedStateFileDoesNotStopThePlugin(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, pid := range pluginPIDs() {
+	for _, pid := range plugins() {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 	eventually(t, "the bad files to be moved aside", func() string {
@@ -137,7 +162,7 @@ func TestACorruptedStateFileDoesNotStopThePlugin(t *testing.T) {
 // waitLong is eventually with the patience that crash back-off needs.
 func waitLong(t *testing.T, what string, check func() string) error {
 	t.Helper()
-	deadline := time.Now().Add(6 * time.Minute)
+	deadline := time.Now().Add(10 * time.Minute)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {

@@ -12,7 +12,8 @@ apiVersion: resource.k8s.io/v1
 kind: ResourceClaimTemplate
 metadata: {name: %s, namespace: %s}
 spec: {spec: {devices: {requests: [{name: gpu, exactly: %s}]}}}
----`, name, namespace, request)
+---
+`, name, namespace, request)
 }
 
 const (

@@ -31,7 +31,8 @@ func TestATableSurvivesTheRoundTrip(t *testing.T) {
 }
 
 func TestUUIDsDependOnSeedAndIndexOnly(t *testing.T) {
-	if uuid("a", 0) != uuid("a", 0) || uuid("a", 0) == uuid("a", 1) || uuid("a", 0) == uuid("b", 0) {
+	first, again := uuid("a", 0), uuid("a", 0)
+	if first != again || first == uuid("a", 1) || first == uuid("b", 0) {
 		t.Error("UUIDs are not a function of seed and index")
 	}
 	if len(uuid("a", 0)) != 40 {

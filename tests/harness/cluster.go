@@ -14,11 +14,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	kueuev1 "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
@@ -127,6 +129,7 @@ func (c *Cluster) connect() error {
 		return fmt.Errorf("read kubeconfig: %w", err)
 	}
 	config.QPS, config.Burst = 200, 400
+	log.SetLogger(logr.Discard()) // the client logs nothing that an error does not say
 	cl, err := client.New(config, client.Options{Scheme: Scheme()})
 	if err != nil {
 		return fmt.Errorf("create client: %w", err)

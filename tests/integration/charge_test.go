@@ -165,7 +165,7 @@ func TestBadClaimsAreRefusedWithAMessage(t *testing.T) {
 			tc.change(&spec.Devices)
 			claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: name}, Spec: spec}
 			err := cluster.client.Create(w.ctx(), claim)
-			if err == nil || !(apierrors.IsInvalid(err) || apierrors.IsForbidden(err)) || !strings.Contains(err.Error(), tc.want) {
+			if err == nil || (!apierrors.IsInvalid(err) && !apierrors.IsForbidden(err)) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("claim: %v, want a refusal that names %q", err, tc.want)
 			}
 			template := &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: name}, Spec: resourcev1.ResourceClaimTemplateSpec{Spec: spec}}

@@ -74,9 +74,9 @@ func runAll(m *testing.M) (int, error) {
 	if path == "" {
 		return m.Run(), nil // every test skips
 	}
-	var logs io.Writer = io.Discard
+	logs := io.Discard
 	if testing.Verbose() {
-		logs = os.Stderr
+		logs = io.Writer(os.Stderr)
 	}
 	ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(logs, nil)))
 	cluster.ctx = ctx

@@ -82,7 +82,7 @@ func (w *world) create(object client.Object) {
 		w.t.Fatalf("create %T %s: %v", object, object.GetName(), err)
 	}
 	w.t.Cleanup(func() {
-		//nolint:usetesting // The test's own context is already over.
+		// The test's own context is already over.
 		ctx, cancel := context.WithTimeout(context.Background(), soon)
 		defer cancel()
 		if err := cluster.client.Delete(ctx, object, client.GracePeriodSeconds(0), client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {

@@ -73,6 +73,9 @@ func KubeletConfig(s *state.State, n Node) ([]byte, error) {
 		// Images come from files and cannot be pulled again: never collect them.
 		"imageGCHighThresholdPercent": 100,
 		"imageGCLowThresholdPercent":  99,
+		// Tests kill programs again and again; the usual back-off of up to five
+		// minutes would only make them wait.
+		"crashLoopBackOff": map[string]any{"maxContainerRestartPeriod": "2s"},
 		"evictionHard": map[string]any{
 			"memory.available": "50Mi", "nodefs.available": "1%", "nodefs.inodesFree": "1%",
 			"imagefs.available": "1%", "imagefs.inodesFree": "1%",
