@@ -141,16 +141,16 @@ func TestRecover(t *testing.T) {
 	prepared, preparing, damaged := claim("p", whole("a")), claim("q", share("b", 1)), claim("d", share("b", 7))
 	s, effects := Step(node(t), Recover{
 		Records: []Entry{{prepared, PhasePrepared}, {preparing, PhasePreparing}},
-		Damaged: []string{"d", "e"},
+		Damaged: []string{"d", "e", "f"}, // of e no other file is left: it was never answered
 		Limits:  map[string]isolation.Limits{"p": prepared.Limits(), "d": damaged.Limits(), "orphan": {}},
-		CDI:     []string{"orphan", "d", "q", "stray"},
+		CDI:     []string{"orphan", "d", "f", "q", "stray"},
 	})
 	var got []string
 	for _, e := range effects {
 		got = append(got, string(e.Op)+" "+e.Claim.UID)
 	}
 	want := []string{
-		"WriteLimits p", "WriteCDI p", "SaveLost d", "SaveLost e",
+		"WriteLimits p", "WriteCDI p", "SaveLost d", "SaveLost f",
 		"RemoveCDI orphan", "RemoveLimits orphan", "RemoveRecord orphan",
 		"RemoveCDI stray", "RemoveLimits stray", "RemoveRecord stray",
 	}

@@ -105,7 +105,11 @@ func (s State) recovered(found Recover) (State, []Effect) {
 		}
 	}
 	for _, uid := range sorted(found.Damaged) {
-		if _, known := next.entries[uid]; known {
+		_, known := next.entries[uid]
+		_, hasLimits := found.Limits[uid]
+		// Limits and CDI file are written before a claim is answered: without
+		// them no container can have got it, and it holds nothing.
+		if known || !hasLimits && !slices.Contains(found.CDI, uid) {
 			continue
 		}
 		c := FromLimits(found.Limits[uid])

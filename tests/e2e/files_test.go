@@ -11,6 +11,20 @@ func recordPath(kubeletDir, uid string) string {
 	return filepath.Join(kubeletDir, "plugins", "gpu.fairshard.dev", "claims", uid+".json")
 }
 
+// records lists the records of all claims on all nodes.
+func records(t *testing.T) []string {
+	t.Helper()
+	var found []string
+	for _, node := range cluster.Nodes {
+		files, err := filepath.Glob(recordPath(node.KubeletDir, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, files...)
+	}
+	return found
+}
+
 // removeQuarantine takes away what the plugin moved aside, after checking that it is there.
 func removeQuarantine(t *testing.T) {
 	t.Helper()

@@ -121,7 +121,9 @@ func TestSIGKILLDuringFiftyPodStarts(t *testing.T) {
 	t.Logf("%d kills", kills)
 }
 
-// A state file full of rubbish is moved aside; the plugin starts and serves the rest.
+// State files full of rubbish, one of nobody and one of a running pod, are
+// moved aside; the plugin starts, serves the rest, and the running pod goes on
+// and is released as usual.
 func TestACorruptedStateFileDoesNotStopThePlugin(t *testing.T) {
 	keep := job{namespace: "team-a", name: "keep", template: "share-5g", sleep: "1h"}
 	kubectl(t, template("team-a", "share-5g", share5G)+keep.yaml(), "apply", "--server-side", "-f", "-")
@@ -134,6 +136,11 @@ func TestACorruptedStateFileDoesNotStopThePlugin(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(path, []byte(`{"version":`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, record := range records(t) {
+		if err := os.WriteFile(record, []byte("rubbish"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
