@@ -87,13 +87,17 @@ func clusterProcesses() []string {
 	return found
 }
 
-// cgroups lists every cgroup folder, of version 1 or 2, down to four levels.
+// cgroupNames are in the path of every cgroup that a cluster or its containers make.
+var cgroupNames = []string{"fairshard", "kubepods", "k8s.io", "cri-containerd"}
+
+// cgroups lists the cgroup folders of clusters, of version 1 or 2, down to four levels.
 func cgroups() []string {
 	var found []string
 	for _, pattern := range []string{"*", "*/*", "*/*/*", "*/*/*/*"} {
 		paths, _ := filepath.Glob("/sys/fs/cgroup/" + pattern)
 		for _, path := range paths {
-			if info, err := os.Stat(path); err == nil && info.IsDir() {
+			ours := slices.ContainsFunc(cgroupNames, func(name string) bool { return strings.Contains(path, name) })
+			if info, err := os.Stat(path); ours && err == nil && info.IsDir() {
 				found = append(found, path)
 			}
 		}
