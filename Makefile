@@ -71,12 +71,20 @@ integration: programs build ## our controller against a real API server and a re
 e2e: programs build ## the example, bad input and kills on a real cluster with real kubelets (root)
 	@FAIRSHARD_E2E=1 go test -count=1 -timeout=30m ./tests/e2e/...
 
+# Each part says how long it took; tests/BUDGET.md keeps the cold figures.
+part = @began=$$SECONDS; $(MAKE) --no-print-directory $(1); echo "== $(1): $$((SECONDS - began)) s"
+
 .PHONY: test
-test: deps programs ## everything: unit, integration, end to end (random tests at a tenth)
-	@$(MAKE) --no-print-directory unit
+test: deps ## everything: unit, integration, end to end (random tests at a tenth)
+	$(call part,programs)
+	$(call part,unit)
+	$(call part,cluster-test)
+	$(call part,integration)
+	$(call part,e2e)
+
+.PHONY: cluster-test
+cluster-test: programs ## the one-machine cluster itself: up twice, crashes, and that nothing is left (root)
 	@FAIRSHARD_CLUSTER_TEST=1 go -C tests/cluster test -count=1 -timeout=20m ./...
-	@$(MAKE) --no-print-directory integration
-	@$(MAKE) --no-print-directory e2e
 
 .PHONY: test-long
 test-long: ## the same with the long counts of the random tests

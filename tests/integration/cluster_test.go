@@ -50,6 +50,8 @@ var cluster struct {
 	config *rest.Config
 	client client.Client
 	admin  *running
+	// tool runs the cluster program; nil for a cluster that others started.
+	tool func(ctx context.Context, args ...string) error
 	port   int
 }
 
@@ -110,6 +112,7 @@ func findCluster(ctx context.Context) (kubeconfig string, down func(), err error
 	if err != nil {
 		return "", nil, err
 	}
+	cluster.tool = started.Tool
 	return started.Kubeconfig, func() {
 		if err := started.Down(ctx); err != nil {
 			fmt.Fprintln(os.Stderr, "integration: end the cluster:", err)
