@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -30,23 +31,29 @@ type OpenLibrary func(root string) (Library, error)
 // they exist.
 var controlNodes = []string{"nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset"}
 
-// discover looks for the GPUs until it finds them, then publishes them.
+// discover looks for the GPUs and publishes those it can read, until it has read
+// and published them all. One bad GPU must not hide the others.
 func discover(ctx context.Context, config Config, p *Plugin, publisher *publish.Publisher) {
 	logger := klog.FromContext(ctx)
+	var published *partition.Layout
 	last := ""
 	for {
 		layout, err := look(config)
-		if err == nil {
+		if len(layout.CounterSets)+len(layout.Skipped) > 0 && (published == nil || !reflect.DeepEqual(*published, layout)) {
 			logLayout(ctx, layout)
 			p.setPaths(devicePaths(config.DriverRoot, config.HostDriverRoot))
 			p.setHardware(offered(layout))
-			err = publisher.Publish(ctx, wire.PoolOf(layout))
+			if failed := publisher.Publish(ctx, wire.PoolOf(layout)); failed != nil {
+				err = errors.Join(err, failed)
+			} else {
+				published = &layout
+			}
 		}
 		if err == nil {
 			return
 		}
 		if text := err.Error(); text != last { // Once per cause, not once per try.
-			logger.Error(err, "The GPUs of this node are not known; claims are still released, and it is tried again", "every", config.RetryPeriod)
+			logger.Error(err, "Not all GPUs of this node are known; claims are still released, and it is tried again", "every", config.RetryPeriod)
 			last = text
 		}
 		select {
@@ -57,8 +64,9 @@ func discover(ctx context.Context, config Config, p *Plugin, publisher *publish.
 	}
 }
 
-// look reads the inventory once. No GPU at all counts as not ready: a driver that
-// is still loading looks like that.
+// look reads the inventory once; with an error the layout holds the GPUs that
+// could be read. No GPU at all counts as not ready: a driver that is still
+// loading looks like that.
 func look(config Config) (partition.Layout, error) {
 	library, err := config.Open(config.DriverRoot)
 	if err != nil {
@@ -67,12 +75,11 @@ func look(config Config) (partition.Layout, error) {
 	defer library.Close()
 	inv, err := library.Inventory()
 	if err != nil {
-		return partition.Layout{}, fmt.Errorf("read the GPUs: %w", err)
+		err = fmt.Errorf("read the GPUs: %w", err)
+	} else if len(inv.GPUs) == 0 {
+		err = errors.New("read the GPUs: the driver library knows none")
 	}
-	if len(inv.GPUs) == 0 {
-		return partition.Layout{}, errors.New("read the GPUs: the driver library knows none")
-	}
-	return partition.Build(inv, partition.Default()), nil
+	return partition.Build(inv, partition.Default()), err
 }
 
 // offered is what the plugin has to know about a layout.

@@ -246,6 +246,16 @@ func TestRegistrationPublishesAgain(t *testing.T) {
 	}
 }
 
+// One GPU that cannot be read must not hide the other seven, and is published once it answers.
+func TestABadGPUDoesNotHideTheOthers(t *testing.T) {
+	n := newNode(t)
+	n.library.partial.Store(true)
+	n.start(n.config())
+	n.eventually("seven GPUs are published", func() bool { return n.published() == 2*7 })
+	n.library.partial.Store(false)
+	n.eventually("all eight are published", func() bool { return n.published() == 2*8 })
+}
+
 func BenchmarkPrepareUnprepare(b *testing.B) {
 	for _, held := range []int{0, 1000} {
 		b.Run(fmt.Sprintf("held=%d", held), func(b *testing.B) {

@@ -28,6 +28,7 @@ import (
 	"github.com/fairshard/fairshard/classes"
 	"github.com/fairshard/fairshard/classes/quantity"
 	"github.com/fairshard/fairshard/driver/inventory"
+	"github.com/fairshard/fairshard/driver/nvml/fakenvml"
 )
 
 const nodeName = "node-1"
@@ -45,10 +46,10 @@ func eightH100() inventory.Inventory {
 	return inventory.New("580.65.6", gpus)
 }
 
-// library is a driver library that can be absent.
+// library is a driver library that can be absent, or have one GPU that cannot be read.
 type library struct {
-	absent atomic.Bool
-	opened atomic.Int32
+	absent, partial atomic.Bool
+	opened          atomic.Int32
 }
 
 func (l *library) open(string) (Library, error) {
@@ -56,11 +57,14 @@ func (l *library) open(string) (Library, error) {
 	if l.absent.Load() {
 		return nil, errors.New("no libnvidia-ml.so.1 below the driver root")
 	}
-	return l, nil
+	all := eightH100()
+	if !l.partial.Load() {
+		return fakenvml.New(all.DriverVersion, all.GPUs...), nil
+	}
+	part := fakenvml.New(all.DriverVersion, all.GPUs[:7]...)
+	part.Fail(errors.New("read GPU 7: the GPU is lost"))
+	return part, nil
 }
-
-func (l *library) Inventory() (inventory.Inventory, error) { return eightH100(), nil }
-func (l *library) Close()                                  {}
 
 // testNode is the folders and the API of one node; they outlive its plugin.
 type testNode struct {
@@ -96,6 +100,15 @@ func newNode(tb testing.TB) *testNode {
 		}
 	}
 	return n
+}
+
+// published counts the devices of all slices.
+func (n *testNode) published() int {
+	devices := 0
+	for _, slice := range n.slices() {
+		devices += len(slice.Spec.Devices)
+	}
+	return devices
 }
 
 func (n *testNode) config() Config {

@@ -97,7 +97,7 @@ func (l *Library) gpu(index int) (inventory.GPU, error) {
 		return inventory.GPU{}, failure("nvmlDeviceGetHandleByIndex", ret)
 	}
 	gpu := inventory.GPU{NUMANode: l.numaNode(device)}
-	for _, read := range []func(nvml.Device, *inventory.GPU) error{identity, memory, architecture, mig} {
+	for _, read := range []func(nvml.Device, *inventory.GPU) error{identity, l.memory, architecture, mig} {
 		if err := read(device, &gpu); err != nil {
 			return inventory.GPU{}, err
 		}
@@ -125,10 +125,15 @@ func identity(device nvml.Device, gpu *inventory.GPU) error {
 	return nil
 }
 
-func memory(device nvml.Device, gpu *inventory.GPU) error {
+// memory needs a driver of branch 510 or later: the call before it does not say what is reserved.
+func (l *Library) memory(device nvml.Device, gpu *inventory.GPU) error {
+	const call = "nvmlDeviceGetMemoryInfo_v2"
+	if l.api.Extensions().LookupSymbol(call) != nil {
+		return failure(call, nvml.ERROR_FUNCTION_NOT_FOUND)
+	}
 	info, ret := device.GetMemoryInfo_v2()
 	if ret != nvml.SUCCESS {
-		return failure("nvmlDeviceGetMemoryInfo_v2", ret)
+		return failure(call, ret)
 	}
 	gpu.Total, gpu.Reserved = quantity.Bytes(info.Total), quantity.Bytes(info.Reserved)
 	return nil

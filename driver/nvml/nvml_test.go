@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/fairshard/fairshard/classes/quantity"
@@ -139,6 +140,18 @@ func TestMIGModeIsRead(t *testing.T) {
 	}
 	if inv.GPUs[0].MIGEnabled || !inv.GPUs[1].MIGEnabled || !inv.GPUs[0].MIGCapable {
 		t.Errorf("got %+v", inv.GPUs[:2])
+	}
+}
+
+// A GPU that fell off the bus is named in the error and hides no other.
+func TestALostGPUDoesNotHideTheOthers(t *testing.T) {
+	path := install(t, "l40s", func(n *gpusim.Node) { n.GPUs[1].Lost = true })
+	inv, err := openLibrary(t, path).Inventory()
+	if err == nil || !strings.Contains(err.Error(), "read GPU 1") {
+		t.Errorf("got %v, want an error about GPU 1", err)
+	}
+	if len(inv.GPUs) != 3 {
+		t.Errorf("got %d GPUs, want the 3 good ones", len(inv.GPUs))
 	}
 }
 

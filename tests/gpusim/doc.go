@@ -8,5 +8,5 @@
 // does not know is absent from it, as it is from an old driver.
 //
 // The table's layout is written down twice, in table.go and lib/table.h; the
-// static assertions there and the contract test of driver/nvml keep them one.
+// static assertions there and a test that asks the C compiler keep them one.
 package gpusim

@@ -55,6 +55,10 @@ func TestABadProfileSaysWhatIsWrong(t *testing.T) {
 		`["0000:17:00.0"]|["0000:17:00.0", "0000:17:00.0"]`: "comes twice",
 		`count: 1|count: 1, numaNodes: [0, 1]`:              "numaNodes",
 		`count: 1|count: 1, uuids: [a, b]`:                  "uuids",
+		`count: 1|count: 1, uuids: [""]`:                    "uuid",
+		`count: 1|count: 1, numaNodes: [4294967296]`:        "numaNode",
+		`"9.0"|"9.-1"`:       `must look like "9.0"`,
+		`model: X|model: ""`: "model",
 	} {
 		from, to, _ := strings.Cut(change, "|")
 		if _, err := ParseProfile([]byte(strings.Replace(good, from, to, 1))); err == nil || !strings.Contains(err.Error(), want) {
@@ -67,7 +71,7 @@ func TestABadProfileSaysWhatIsWrong(t *testing.T) {
 }
 
 func FuzzParseProfile(f *testing.F) {
-	f.Add([]byte(`{model: X, architecture: Hopper, computeCapability: "9.0", memoryMiB: 100, count: 1, pciAddresses: ["0000:17:00.0"]}`))
+	f.Add([]byte(`{model: X, architecture: Hopper, computeCapability: "9.0", driverVersion: "1", memoryMiB: 100, count: 1, pciAddresses: ["0000:17:00.0"]}`))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		p, err := ParseProfile(content)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 )
@@ -97,6 +98,17 @@ func deviceNodes(dev string, node Node) error {
 	names := []string{"nvidiactl", "nvidia-uvm"}
 	for _, gpu := range node.GPUs {
 		names = append(names, "nvidia"+strconv.Itoa(int(gpu.Minor)))
+	}
+	stale, err := filepath.Glob(filepath.Join(dev, "nvidia[0-9]*"))
+	if err != nil {
+		return fmt.Errorf("make device nodes: %w", err)
+	}
+	for _, path := range stale {
+		if !slices.Contains(names, filepath.Base(path)) {
+			if err := os.Remove(path); err != nil {
+				return fmt.Errorf("remove the node of a GPU that is gone: %w", err)
+			}
+		}
 	}
 	const null = 1<<8 | 3 // major 1, minor 3
 	for _, name := range names {

@@ -72,6 +72,9 @@ func ParseProfile(content []byte) (Profile, error) {
 
 func (p Profile) validate() error {
 	var errs []error
+	if p.Model == "" || p.DriverVersion == "" {
+		errs = append(errs, errors.New("model and driverVersion must be given"))
+	}
 	if _, known := architectures[p.Architecture]; !known {
 		errs = append(errs, fmt.Errorf("architecture %q is unknown", p.Architecture))
 	}
@@ -90,6 +93,32 @@ func (p Profile) validate() error {
 	if _, _, err := p.computeCapability(); err != nil {
 		errs = append(errs, err)
 	}
+	return errors.Join(append(errs, p.validateAddresses(), p.validateEntries())...)
+}
+
+// maxNUMANode is above any node number that Linux gives.
+const maxNUMANode = 1023
+
+// validateEntries checks what is listed beside the addresses.
+func (p Profile) validateEntries() error {
+	var errs []error
+	for _, node := range p.NUMANodes {
+		if node < -1 || node > maxNUMANode {
+			errs = append(errs, fmt.Errorf("numaNode %d is not within -1 to %d", node, maxNUMANode))
+		}
+	}
+	seen := map[string]bool{}
+	for _, id := range p.UUIDs {
+		if id == "" || seen[id] {
+			errs = append(errs, fmt.Errorf("uuid %q is empty or comes twice", id))
+		}
+		seen[id] = true
+	}
+	return errors.Join(errs...)
+}
+
+func (p Profile) validateAddresses() error {
+	var errs []error
 	seen := map[string]bool{}
 	for _, address := range p.PCIAddresses {
 		if _, err := parsePCI(address); err != nil {
@@ -107,7 +136,7 @@ func (p Profile) computeCapability() (major, minor int, err error) {
 	left, right, found := strings.Cut(p.ComputeCapability, ".")
 	major, errMajor := strconv.Atoi(left)
 	minor, errMinor := strconv.Atoi(right)
-	if !found || errMajor != nil || errMinor != nil {
+	if !found || errMajor != nil || errMinor != nil || major < 0 || minor < 0 {
 		return 0, 0, fmt.Errorf("computeCapability %q must look like \"9.0\"", p.ComputeCapability)
 	}
 	return major, minor, nil

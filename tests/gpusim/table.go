@@ -45,7 +45,8 @@ type record struct {
 	MIGCapable   uint32
 	MIGEnabled   uint32
 	PCIDeviceID  uint32
-	_            [28]byte
+	Lost         uint32
+	_            [24]byte
 }
 
 // Node is the decoded table of one node.
@@ -74,6 +75,7 @@ type GPU struct {
 	MIGCapable   bool
 	MIGEnabled   bool
 	PCIDeviceID  uint32
+	Lost         bool // every call on it fails
 }
 
 // architectures are NVML's numbers.
@@ -99,6 +101,7 @@ func (n Node) Encode() ([]byte, error) {
 		r.Domain, r.Bus, r.Device, r.Minor, r.NUMA = g.Domain, g.Bus, g.Device, g.Minor, int32(g.NUMA)
 		r.Architecture, r.CCMajor, r.CCMinor = arch, int32(g.ComputeMajor), int32(g.ComputeMinor)
 		r.MIGCapable, r.MIGEnabled, r.PCIDeviceID = flag(g.MIGCapable), flag(g.MIGEnabled), g.PCIDeviceID
+		r.Lost = flag(g.Lost)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("encode table: %w", err)
@@ -132,6 +135,7 @@ func Decode(content []byte) (Node, error) {
 			Domain: r.Domain, Bus: r.Bus, Device: r.Device, Minor: r.Minor, NUMA: int(r.NUMA),
 			Architecture: architectureName(r.Architecture), ComputeMajor: int(r.CCMajor), ComputeMinor: int(r.CCMinor),
 			MIGCapable: r.MIGCapable != 0, MIGEnabled: r.MIGEnabled != 0, PCIDeviceID: r.PCIDeviceID,
+			Lost: r.Lost != 0,
 		})
 	}
 	return n, nil

@@ -52,7 +52,7 @@ var cluster struct {
 	admin  *running
 	// tool runs the cluster program; nil for a cluster that others started.
 	tool func(ctx context.Context, args ...string) error
-	port   int
+	port int
 }
 
 func TestMain(m *testing.M) {

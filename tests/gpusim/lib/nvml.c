@@ -129,6 +129,8 @@ NVML_EXPORT const char *nvmlErrorString(nvml_return code)
 		return "Insufficient Size";
 	case NVML_DRIVER_NOT_LOADED:
 		return "Driver Not Loaded";
+	case NVML_GPU_IS_LOST:
+		return "GPU is lost";
 	case NVML_LIB_RM_VERSION_MISMATCH:
 		return "Driver/library version mismatch";
 	case NVML_ARGUMENT_VERSION_MISMATCH:
@@ -156,6 +158,8 @@ static int valid(nvml_device device)
 		REQUIRE_INIT();                                                                                        \
 		if (!valid(device) || (out) == NULL)                                                                   \
 			return NVML_INVALID_ARGUMENT;                                                                  \
+		if ((device)->lost)                                                                                    \
+			return NVML_GPU_IS_LOST;                                                                       \
 	} while (0)
 
 static nvml_return give(char *out, unsigned int size, const char *text)
@@ -208,6 +212,8 @@ NVML_EXPORT nvml_return nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvml_d
 	REQUIRE_INIT();
 	if (device == NULL || index >= table->count)
 		return NVML_INVALID_ARGUMENT;
+	if (table->gpus[index].lost)
+		return NVML_GPU_IS_LOST;
 	*device = &table->gpus[index];
 	return NVML_OK;
 }
@@ -353,5 +359,55 @@ NVML_EXPORT nvml_return nvmlDeviceGetMemoryAffinity(nvml_device device, unsigned
 		return NVML_INSUFFICIENT_SIZE;
 	memset(nodes, 0, size * sizeof(*nodes));
 	nodes[(unsigned int)device->numa / bits] |= 1ul << ((unsigned int)device->numa % bits);
+	return NVML_OK;
+}
+
+/* Seven instances are what a GPU in MIG mode can be cut into; outside of it there are none. */
+NVML_EXPORT nvml_return nvmlDeviceGetMaxMigDeviceCount(nvml_device device, unsigned int *count)
+{
+	REQUIRE(device, count);
+	*count = device->mig_enabled ? 7 : 0;
+	return NVML_OK;
+}
+
+NVML_EXPORT nvml_return nvmlDeviceGetBrand(nvml_device device, unsigned int *brand)
+{
+	REQUIRE(device, brand);
+	*brand = device->architecture <= NVML_ARCH_TURING ? NVML_BRAND_TESLA : NVML_BRAND_NVIDIA;
+	return NVML_OK;
+}
+
+/* A number of thirteen digits that depends on the UUID only (FNV-1a). */
+NVML_EXPORT nvml_return nvmlDeviceGetSerial(nvml_device device, char *out, unsigned int size)
+{
+	uint64_t sum = 14695981039346656037u;
+	char serial[16];
+
+	REQUIRE(device, out);
+	for (const char *c = device->uuid; *c != '\0'; c++)
+		sum = (sum ^ (unsigned char)*c) * 1099511628211u;
+	snprintf(serial, sizeof(serial), "%013llu", (unsigned long long)(sum % 10000000000000u));
+	return give(out, size, serial);
+}
+
+NVML_EXPORT nvml_return nvmlDeviceGetNumaNodeId(nvml_device device, unsigned int *node)
+{
+	/* it names a GPU that is a NUMA node itself, which none of ours is */
+	REQUIRE(device, node);
+	return NVML_NOT_SUPPORTED;
+}
+
+/* Mode 0 lets every process make a context. */
+NVML_EXPORT nvml_return nvmlDeviceGetComputeMode(nvml_device device, unsigned int *mode)
+{
+	REQUIRE(device, mode);
+	*mode = 0;
+	return NVML_OK;
+}
+
+NVML_EXPORT nvml_return nvmlDeviceGetPersistenceMode(nvml_device device, unsigned int *mode)
+{
+	REQUIRE(device, mode);
+	*mode = 1;
 	return NVML_OK;
 }

@@ -12,6 +12,7 @@ enum {
 	NVML_NOT_FOUND = 6,
 	NVML_INSUFFICIENT_SIZE = 7,
 	NVML_DRIVER_NOT_LOADED = 9,
+	NVML_GPU_IS_LOST = 15,
 	NVML_LIB_RM_VERSION_MISMATCH = 18,
 	NVML_ARGUMENT_VERSION_MISMATCH = 25,
 };
@@ -34,6 +35,9 @@ struct nvml_memory_v2 {
 	unsigned long long total, reserved, free, used;
 };
 
+#define NVML_BRAND_TESLA 2
+#define NVML_BRAND_NVIDIA 14
+#define NVML_ARCH_TURING 6
 #define NVML_MEMORY_V2 ((unsigned int)(sizeof(struct nvml_memory_v2) | (2u << 24)))
 #define NVML_EXPORT __attribute__((visibility("default")))
 

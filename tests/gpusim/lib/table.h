@@ -23,7 +23,8 @@ struct gpusim_gpu {
 	int32_t cc_major, cc_minor;
 	uint32_t mig_capable, mig_enabled;
 	uint32_t pci_device_id;
-	uint8_t spare[28];
+	uint32_t lost; /* 1: the GPU fell off the bus, every call on it fails */
+	uint8_t spare[24];
 };
 
 struct gpusim_table {

@@ -33,6 +33,9 @@ func installCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "install", Short: "lay out library, table and device nodes below a driver root", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if count < 0 {
+				return fmt.Errorf("--count is %d: give a number of GPUs, or 0 for what the profile says", count)
+			}
 			p, err := gpusim.LoadProfile(profile)
 			if err != nil {
 				return err
