@@ -30,7 +30,12 @@ func TestMilliGPUsArePrintedInGPUs(t *testing.T) {
 
 func TestRounding(t *testing.T) {
 	for _, tc := range []struct{ amount, step, up, down Bytes }{
-		{0, 4, 0, 0}, {1, 4, 4, 0}, {4, 4, 4, 4}, {5, 4, 8, 4}, {7, 1, 7, 7}, {7, 0, 7, 7},
+		{0, 4, 0, 0},
+		{1, 4, 4, 0},
+		{4, 4, 4, 4},
+		{5, 4, 8, 4},
+		{7, 1, 7, 7},
+		{7, 0, 7, 7},
 		{math.MaxInt64, 4, math.MaxInt64, math.MaxInt64 - 3},
 	} {
 		if up, down := tc.amount.RoundUp(tc.step), tc.amount.RoundDown(tc.step); up != tc.up || down != tc.down {
