@@ -28,6 +28,9 @@ type Report struct {
 	Env     map[string]string `json:"env"`     // FAIRSHARD_* and NVIDIA_VISIBLE_DEVICES
 }
 
+// stopped is the exit code of a program that SIGTERM ended early.
+const stopped = 128 + 15
+
 func main() {
 	os.Exit(run())
 }
@@ -48,6 +51,7 @@ func run() int {
 	fmt.Println(string(line))
 	select {
 	case <-ctx.Done():
+		return stopped // its work was not done: a Job must not count it as succeeded
 	case <-time.After(*sleep):
 	}
 	return *exit
