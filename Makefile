@@ -8,7 +8,7 @@ SHELL := /bin/bash
 export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations
 
 PRODUCT  := ./classes/... ./driver/... ./kubeletplugin/... ./admission/... ./cmd/...
-TESTS    := ./tests/arch/... ./tests/gpusim/... ./tests/harness/... ./tests/demo/... ./tests/probe/...
+TESTS    := ./tests/arch/... ./tests/gpusim/... ./tests/harness/... ./tests/demo/... ./tests/probe/... ./tests/allocator/...
 UNIT     := $(PRODUCT) $(TESTS)
 MODULES  := tests/cluster
 TOOL     := go tool -modfile=tests/tools/go.mod
@@ -24,7 +24,7 @@ deps: ## install the Debian packages that builds need (root)
 	if [ -n "$${missing:-}" ]; then echo "installing$$missing"; apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing >/dev/null; fi
 
 .PHONY: build
-build: bin/fairshard-kubelet-plugin bin/fairshard-admission bin/fairshard-cluster bin/gpusim bin/demo bin/probe ## build the product and the test tools into bin/
+build: bin/fairshard-kubelet-plugin bin/fairshard-admission bin/kubectl-fairshard bin/fairshard-cluster bin/gpusim bin/demo bin/probe ## build the product and the test tools into bin/
 
 .PHONY: FORCE
 FORCE:
@@ -34,6 +34,8 @@ bin/fairshard-kubelet-plugin: FORCE
 	@CGO_ENABLED=1 go build -trimpath -o $@ ./cmd/fairshard-kubelet-plugin
 bin/fairshard-admission: FORCE
 	@CGO_ENABLED=0 go build -trimpath -o $@ ./cmd/fairshard-admission
+bin/kubectl-fairshard: FORCE
+	@CGO_ENABLED=0 go build -trimpath -o $@ ./cmd/kubectl-fairshard
 bin/gpusim: FORCE
 	@CGO_ENABLED=0 go build -trimpath -o $@ ./tests/gpusim/cmd/gpusim
 bin/demo bin/probe: FORCE
@@ -100,6 +102,11 @@ fuzz: ## every fuzz target for FUZZTIME (default 30s)
 .PHONY: bench
 bench: ## benchmarks of the product's packages
 	@go test -run='^$$' -bench=. -benchmem $(PRODUCT)
+
+# The figures of tests/BUDGET.md; see there for what each means.
+.PHONY: bench-planner
+bench-planner: ## one planner cycle: 100 to 4,000 nodes, gangs, reclaim
+	@go test -run='^$$' -bench=. -benchmem -benchtime=2s ./admission/decide ./admission/fairshare ./admission/snapshot
 
 .PHONY: lint
 lint: ## golangci-lint over all modules

@@ -46,6 +46,22 @@ const (
 	LabelPreemptible = "fairshard.dev/preemptible"
 	// GatePlacement is the scheduling gate that the placer removes.
 	GatePlacement = "fairshard.dev/placement"
+	// AnnotationDeserved on a Cohort: what it deserves, in milligpu ("8k" is 8
+	// GPUs), or "unlimited". A ClusterQueue deserves its nominalQuota.
+	AnnotationDeserved = "fairshard.dev/deserved"
+	// AnnotationLimit on a ClusterQueue or Cohort: the most it may use, in milligpu.
+	AnnotationLimit = "fairshard.dev/limit"
+	// AnnotationPriority on a ClusterQueue or Cohort: whose over-quota comes
+	// first among siblings; 100 without it.
+	AnnotationPriority = "fairshard.dev/priority"
+	// AnnotationMinRuntimePreempt and AnnotationMinRuntimeReclaim on a queue: how
+	// long its work runs before it may be evicted, for more important work of the
+	// same queue, and for other queues.
+	AnnotationMinRuntimePreempt = "fairshard.dev/min-runtime-preempt"
+	AnnotationMinRuntimeReclaim = "fairshard.dev/min-runtime-reclaim"
+	// AnnotationPromise on a Workload keeps the nodes it was planned on while
+	// others leave for it, as JSON; written by the controller before they are told.
+	AnnotationPromise = "fairshard.dev/promise"
 	// AnnotationDemand on a Workload holds what its podSets ask for, as JSON
 	// (admission/kueue.Demand); written by the Workload webhook with the charge.
 	AnnotationDemand = "fairshard.dev/demand"

@@ -15,6 +15,24 @@ const (
 	ReasonNeverFits Reason = "NeverFits"
 	// ReasonPoolEmpty: the pool has no healthy GPU. Administrator.
 	ReasonPoolEmpty Reason = "PoolEmpty"
+	// ReasonFragmented: the pool has enough free GPUs, but not on as few nodes as asked. Wait.
+	ReasonFragmented Reason = "Fragmented"
+	// ReasonNodesDoNotFit: GPUs are free, but CPU, memory, taints or node selectors rule their nodes out. User.
+	ReasonNodesDoNotFit Reason = "NodesDoNotFit"
+	// ReasonOverFairShare: no room, and its queue would exceed its fair share, so others need not give way. Wait.
+	ReasonOverFairShare Reason = "OverFairShare"
+	// ReasonOverLimit: a queue of its path would exceed its limit. Administrator.
+	ReasonOverLimit Reason = "OverLimit"
+	// ReasonNonPreemptibleOverDeserved: non-preemptible work only runs inside deserved. User.
+	ReasonNonPreemptibleOverDeserved Reason = "NonPreemptibleOverDeserved"
+	// ReasonWaitingForRelease: others were told to leave for it. Wait.
+	ReasonWaitingForRelease Reason = "WaitingForRelease"
+	// ReasonPreemptionDelay: others would give way, but not yet. Wait.
+	ReasonPreemptionDelay Reason = "PreemptionDelay"
+	// ReasonProtected: who would have to give way has not run its minimum time. Wait.
+	ReasonProtected Reason = "Protected"
+	// ReasonEvictionBudget: this cycle may evict no more. Wait.
+	ReasonEvictionBudget Reason = "EvictionBudget"
 	// ReasonBehindHead: a StrictFIFO queue waits for its head. Wait.
 	ReasonBehindHead Reason = "BehindHead"
 	// ReasonTemplateNotFound: a ResourceClaimTemplate it names does not exist. User.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,7 +45,11 @@ type Applier struct {
 	MessageInterval time.Duration
 
 	told  map[types.UID]told
-	wrote map[object]string // resourceVersion that our last write was based on
+	wrote map[object][]string // resourceVersions that our last writes were based on
+	// newest are objects that this turn wrote already: a second write is based on
+	// the first. dropped are requesters whose promise could not be written.
+	newest  map[types.UID]string
+	dropped map[decide.Ref]bool
 }
 
 // told is the last message of one object.
@@ -62,20 +67,24 @@ type object struct {
 
 // Result counts what one Apply did.
 type Result struct {
-	Started, Released, Messages int
-	Conflicts                   int // decisions dropped until the next cycle
-	Skipped                     int // decisions whose preconditions do not hold
+	Started, Released, Evicted, Messages int
+	Conflicts                            int // decisions dropped until the next cycle
+	Skipped                              int // decisions whose preconditions do not hold
 }
 
 // Apply carries out the decisions in order. One that fails does not stop the others.
 func (a *Applier) Apply(ctx context.Context, seen Seen, decisions []decide.Decision) (Result, error) {
 	var result Result
 	var failures []error
+	a.newest, a.dropped = map[types.UID]string{}, map[decide.Ref]bool{}
 	for _, d := range decisions {
 		if ctx.Err() != nil {
 			return result, errors.Join(append(failures, ctx.Err())...)
 		}
 		err := a.one(ctx, seen, d, &result)
+		if err != nil && d.Promise != nil && d.Kind == decide.Hold {
+			a.dropped[d.Ref()] = true // nobody leaves for a plan that is not on record
+		}
 		switch {
 		case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 			result.Conflicts++
@@ -100,6 +109,8 @@ func (a *Applier) one(ctx context.Context, seen Seen, d decide.Decision, result 
 		return a.release(ctx, seen, d, result)
 	case decide.Hold:
 		return a.hold(ctx, seen, d, result)
+	case decide.Evict:
+		return a.evict(ctx, seen, d, result)
 	default:
 		return fmt.Errorf("apply decision on %s/%s: unknown kind %d", d.Namespace, d.Workload, d.Kind)
 	}
@@ -126,12 +137,16 @@ func (a *Applier) start(ctx context.Context, seen Seen, d decide.Decision, resul
 	result.Started++
 	delete(a.told, workload.UID)
 	a.Events.Eventf(workload, nil, corev1.EventTypeNormal, "Started", "Start", "%s", text)
-	return nil
+	// A promise that stays behind is ignored while it runs; the next cycle may take it away.
+	return ignoreGone(a.keepPromise(ctx, workload, nil))
 }
 
 // hold tells why a workload waits. The state stays what it is.
 func (a *Applier) hold(ctx context.Context, seen Seen, d decide.Decision, result *Result) error {
 	workload := seen.Workload(d.Namespace, d.Workload)
+	if err := a.keepPromise(ctx, workload, d.Promise); err != nil {
+		return err
+	}
 	if d.Pod != "" {
 		return a.holdPod(seen, d)
 	}
@@ -203,14 +218,17 @@ func (a *Applier) tell(ctx context.Context, workload *kueuev1.Workload, checks [
 	a.remember(workload.UID, told{reason: reason, message: text, at: now})
 	if prior.reason != reason && workload.Annotations[classes.AnnotationUnresolved] == "" {
 		a.Events.Eventf(workload, nil, corev1.EventTypeNormal, string(reason), "Hold", "%s", text)
+		if owner := ownerOf(workload); owner != nil && reason == classes.ReasonWaitingForRelease {
+			a.Events.Eventf(owner, workload, corev1.EventTypeNormal, string(reason), "Hold", "%s", text)
+		}
 	}
 	return true, nil
 }
 
 // Behind reports whether seen lacks one of our own writes.
 func (a *Applier) Behind(seen Seen) bool {
-	for key, version := range a.wrote {
-		if key.in(seen) == version {
+	for key, versions := range a.wrote {
+		if slices.Contains(versions, key.in(seen)) {
 			return true
 		}
 		delete(a.wrote, key)
@@ -244,9 +262,9 @@ func (a *Applier) noteWrite(key object, before, after string) {
 		return
 	}
 	if a.wrote == nil {
-		a.wrote = map[object]string{}
+		a.wrote = map[object][]string{}
 	}
-	a.wrote[key] = before
+	a.wrote[key] = append(a.wrote[key], before)
 }
 
 // forgetAfter bounds the memory of messages: what is older is told again at most once.

@@ -28,6 +28,8 @@ type world struct {
 	conflict bool
 	applied  []map[string]any
 	pods     []*corev1.Pod
+	patched  []*kueuev1.Workload
+	evicted  []string
 	events   []string
 }
 
@@ -62,6 +64,20 @@ func (w *world) PatchPod(_ context.Context, pod, _ *corev1.Pod) error {
 	}
 	w.pods = append(w.pods, pod.DeepCopy())
 	pod.ResourceVersion += "0"
+	return nil
+}
+
+func (w *world) PatchWorkload(_ context.Context, workload, _ *kueuev1.Workload) error {
+	if w.conflict {
+		return apierrors.NewConflict(schema.GroupResource{Resource: "workloads"}, workload.Name, nil)
+	}
+	w.patched = append(w.patched, workload.DeepCopy())
+	workload.ResourceVersion += "0"
+	return nil
+}
+
+func (w *world) EvictPod(_ context.Context, pod *corev1.Pod) error {
+	w.evicted = append(w.evicted, pod.Name)
 	return nil
 }
 

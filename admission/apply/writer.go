@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,13 +15,17 @@ import (
 	"github.com/fairshard/fairshard/classes"
 )
 
-// Writer is the part of the API that this package writes. Both methods update
-// the given object from the API server's answer.
+// Writer is the part of the API that this package writes. All but EvictPod
+// update the given object from the API server's answer.
 type Writer interface {
 	// ApplyWorkloadStatus applies our fields of a Workload's status.
 	ApplyWorkloadStatus(ctx context.Context, fields *unstructured.Unstructured) error
 	// PatchPod changes seen into pod, if seen is still the newest.
 	PatchPod(ctx context.Context, pod, seen *corev1.Pod) error
+	// PatchWorkload changes the metadata of seen into that of workload, if seen is still the newest.
+	PatchWorkload(ctx context.Context, workload, seen *kueuev1.Workload) error
+	// EvictPod asks for the eviction of exactly this pod, as seen.
+	EvictPod(ctx context.Context, pod *corev1.Pod) error
 }
 
 // ForClient returns the Writer that writes through c.
@@ -35,6 +41,19 @@ func (w clientWriter) ApplyWorkloadStatus(ctx context.Context, fields *unstructu
 func (w clientWriter) PatchPod(ctx context.Context, pod, seen *corev1.Pod) error {
 	patch := client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})
 	return w.client.Patch(ctx, pod, patch, client.FieldOwner(classes.FieldManager))
+}
+
+func (w clientWriter) PatchWorkload(ctx context.Context, workload, seen *kueuev1.Workload) error {
+	patch := client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})
+	return w.client.Patch(ctx, workload, patch, client.FieldOwner(classes.FieldManager))
+}
+
+func (w clientWriter) EvictPod(ctx context.Context, pod *corev1.Pod) error {
+	uid, version := pod.UID, pod.ResourceVersion
+	return w.client.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}},
+	})
 }
 
 // write applies the states of our checks. Ownership is forced because Kueue
@@ -53,7 +72,7 @@ func (a *Applier) write(ctx context.Context, workload *kueuev1.Workload, checks 
 	fields := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{
 			"namespace": workload.Namespace, "name": workload.Name,
-			"uid": string(workload.UID), "resourceVersion": workload.ResourceVersion,
+			"uid": string(workload.UID), "resourceVersion": a.version(workload),
 		},
 		"status": map[string]any{"admissionChecks": states},
 	}}
@@ -61,6 +80,21 @@ func (a *Applier) write(ctx context.Context, workload *kueuev1.Workload, checks 
 	if err := a.Writer.ApplyWorkloadStatus(ctx, fields); err != nil {
 		return err
 	}
-	a.noteWrite(object{namespace: workload.Namespace, name: workload.Name}, workload.ResourceVersion, fields.GetResourceVersion())
+	a.noteWorkload(workload, fields.GetResourceVersion())
 	return nil
+}
+
+// version is the newest resourceVersion of a Workload that this turn knows.
+func (a *Applier) version(workload *kueuev1.Workload) string {
+	if version := a.newest[workload.UID]; version != "" {
+		return version
+	}
+	return workload.ResourceVersion
+}
+
+func (a *Applier) noteWorkload(workload *kueuev1.Workload, after string) {
+	a.noteWrite(object{namespace: workload.Namespace, name: workload.Name}, a.version(workload), after)
+	if a.newest != nil {
+		a.newest[workload.UID] = after
+	}
 }

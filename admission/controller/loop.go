@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -19,12 +20,15 @@ type loop struct {
 	reader   client.Reader // cached
 	writer   client.Client
 	applier  *apply.Applier
+	policy   decide.Policy
+	dump     *dump
 	period   time.Duration
 	debounce time.Duration
 	now      func() time.Time
 	trigger  chan struct{} // room for one: a change is pending
 	nudged   nudges
 	waited   int // turns in a row that found the cache behind
+	problems []string
 }
 
 // NeedLeaderElection: only the leader decides.
@@ -90,8 +94,10 @@ func (l *loop) turn(ctx context.Context, log logr.Logger) error {
 		return nil
 	}
 	l.waited = 0
-	snapshot := translate(view)
-	decisions := decide.Cycle(snapshot, decide.Policy{}, start)
+	snapshot, problems := translate(view)
+	l.tellProblems(log, problems)
+	decisions := decide.Cycle(snapshot, l.policy, start)
+	l.dump.keep(start, l.policy, snapshot, decisions)
 	result, err := l.applier.Apply(ctx, view, decisions)
 	err = errors.Join(err, l.checks(ctx, view), l.headroom(ctx, view), l.unresolved(ctx, view))
 	l.report(log, len(snapshot.Workloads), decisions, result, start)
@@ -106,9 +112,20 @@ func (l *loop) report(log logr.Logger, workloads int, decisions []decide.Decisio
 			held++
 		}
 	}
-	if result.Started+result.Released+result.Messages+result.Conflicts == 0 {
+	if result.Started+result.Released+result.Evicted+result.Messages+result.Conflicts == 0 {
 		log = log.V(1)
 	}
-	log.Info("cycle", "workloads", workloads, "started", result.Started, "released", result.Released, "held", held,
+	log.Info("cycle", "workloads", workloads, "started", result.Started, "released", result.Released, "evicted", result.Evicted, "held", held,
 		"messages", result.Messages, "conflicts", result.Conflicts, "skipped", result.Skipped, "took", l.now().Sub(start).Round(time.Millisecond).String())
+}
+
+// tellProblems logs what is wrong with queues when that changes.
+func (l *loop) tellProblems(log logr.Logger, problems []string) {
+	if slices.Equal(problems, l.problems) {
+		return
+	}
+	l.problems = problems
+	for _, problem := range problems {
+		log.Info("queue is not as it should be", "problem", problem)
+	}
 }

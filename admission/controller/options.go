@@ -1,9 +1,12 @@
 package controller
 
 import (
+	"reflect"
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/fairshard/fairshard/admission/decide"
 )
 
 // Options are what an administrator may choose.
@@ -27,6 +30,10 @@ type Options struct {
 	Period          time.Duration // longest time between two turns
 	Debounce        time.Duration // how long a turn waits for more changes
 	MessageInterval time.Duration
+
+	Policy decide.Policy // zero = the defaults
+	// DebugSnapshot serves the last cycle's input and decisions beside the metrics.
+	DebugSnapshot bool
 }
 
 // names are what the webhook's certificate is valid for: the Service inside a
@@ -38,6 +45,9 @@ func (o Options) names() []string {
 
 // withDefaults fills what would otherwise make no sense.
 func (o Options) withDefaults() Options {
+	if reflect.ValueOf(o.Policy).IsZero() {
+		o.Policy = decide.Defaults()
+	}
 	if o.Period <= 0 {
 		o.Period = 5 * time.Second
 	}

@@ -49,6 +49,11 @@ func Run(ctx context.Context, options Options) error {
 		}
 	}
 	loop := newLoop(mgr, options)
+	if options.DebugSnapshot {
+		if err := mgr.AddMetricsServerExtraHandler(dumpPath, loop.dump); err != nil {
+			return fmt.Errorf("serve %s: %w", dumpPath, err)
+		}
+	}
 	if err := observe.Watch(ctx, mgr.GetCache(), loop.changed); err != nil {
 		return err
 	}
@@ -158,6 +163,8 @@ func newLoop(mgr manager.Manager, options Options) *loop {
 	return &loop{
 		reader:   mgr.GetClient(),
 		writer:   mgr.GetClient(),
+		policy:   options.Policy,
+		dump:     &dump{},
 		period:   options.Period,
 		debounce: options.Debounce,
 		now:      time.Now,

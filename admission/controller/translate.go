@@ -16,11 +16,13 @@ import (
 	"github.com/fairshard/fairshard/classes"
 )
 
-// translate makes the planner's snapshot of a View.
-func translate(view *observe.View) snapshot.Snapshot {
+// translate makes the planner's snapshot of a View, and says what is wrong with
+// objects of the administrator.
+func translate(view *observe.View) (snapshot.Snapshot, []string) {
 	return kueue.Cluster{
 		Nodes: view.Nodes, Slices: view.Slices, Claims: view.Claims, Flavors: view.Flavors,
-		ClusterQueues: view.ClusterQueues, Workloads: view.Workloads, Pods: view.Pods, Ours: view.Ours,
+		ClusterQueues: view.ClusterQueues, Cohorts: view.Cohorts, LocalQueues: view.LocalQueues, Workloads: view.Workloads,
+		PriorityClasses: view.Priorities, Pods: view.Pods, Ours: view.Ours,
 	}.Snapshot()
 }
 

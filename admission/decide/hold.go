@@ -2,155 +2,232 @@ package decide
 
 import (
 	"slices"
+	"time"
 
 	"github.com/fairshard/fairshard/admission/snapshot"
 	"github.com/fairshard/fairshard/classes"
 	"github.com/fairshard/fairshard/classes/quantity"
 )
 
-// hold turns d into a Hold because set did not fit: with the reason, found by
-// counting, and the numbers that explain it.
-func (c *cycle) hold(d Decision, w snapshot.Workload, set snapshot.PodSet) Decision {
-	queue := c.queues[w.Queue]
-	d.Kind = Hold
-	d.Numbers = c.numbers(queue, set)
-	d.Numbers.Pods = pods(w)
-	switch {
-	case d.Numbers.TotalGPUs == 0:
-		d.Reason = classes.ReasonPoolEmpty
-	case c.neverFits(queue.Pool, w):
-		d.Reason = classes.ReasonNeverFits
-	default:
-		d.Reason = classes.ReasonWaitingForCapacity
+// explainWaiting writes one Hold with a reason for everything that waits.
+func (p *planner) explainWaiting() {
+	for i := range p.jobs {
+		j := &p.jobs[i]
+		switch {
+		case j.w.State == snapshot.Started && j.plan < 0:
+			p.explainPods(i)
+		case j.w.State != snapshot.Waiting || j.status == fixed:
+		case j.leaf < 0:
+			p.log = append(p.log, p.noQueue(j, j.decision(Hold)))
+		default:
+			d := j.decision(Hold)
+			d.Reason, d.Numbers = p.why(i)
+			p.log = append(p.log, d)
+		}
+	}
+}
+
+// noQueue says what is wrong with the queue of j.
+func (p *planner) noQueue(j *job, d Decision) Decision {
+	d.Reason, d.Numbers.Queue = classes.ReasonQueueNotFound, j.w.Queue
+	if problem, broken := p.tree.Broken(j.w.Queue); broken {
+		d.Reason, d.Numbers.At, d.Numbers.Ahead = classes.ReasonQueueMisconfigured, problem.Queue, problem.What
 	}
 	return d
 }
 
-// numbers counts what the pool has for one pod of set. Of several requests the
-// first that no free node could serve alone is the one to talk about.
-func (c *cycle) numbers(queue snapshot.Queue, set snapshot.PodSet) Numbers {
-	n := Numbers{Pool: queue.Pool, Queue: queue.Name}
-	if len(set.Requests) == 0 {
+// explainPods writes a Hold for every gated pod that a started gang lacks.
+func (p *planner) explainPods(at int) {
+	j := &p.jobs[at]
+	if j.w.Uncharged || j.leaf < 0 || p.lacks(j) {
+		for set, pods := range j.gated {
+			for _, pod := range pods {
+				d := j.decision(Hold)
+				if j.leaf < 0 {
+					d = p.noQueue(j, d)
+				} else {
+					d.Reason, d.Numbers = p.why(at)
+				}
+				d.Pod = j.w.PodSets[set].Pods[pod].Name
+				p.log = append(p.log, d)
+			}
+		}
+	}
+}
+
+// why finds the reason of a workload that was given nothing, with its numbers.
+func (p *planner) why(at int) (classes.Reason, Numbers) {
+	j := &p.jobs[at]
+	if j.w.Uncharged {
+		return classes.ReasonUncharged, Numbers{Queue: j.w.Queue}
+	}
+	if j.hold.Reason != "" && j.hold.Reason != classes.ReasonNeverFits {
+		return j.hold.Reason, j.hold.Numbers
+	}
+	n := p.roomNumbers(ask{job: at})
+	wait := func(until int64) Numbers { n.Wait = time.Duration(until - p.now); return n }
+	switch {
+	case n.TotalGPUs == 0:
+		return classes.ReasonPoolEmpty, n
+	case j.hold.Reason == classes.ReasonNeverFits:
+		return classes.ReasonNeverFits, n
+	case j.overBudget:
+		return classes.ReasonEvictionBudget, n
+	case j.delayedUntil > 0:
+		return classes.ReasonPreemptionDelay, wait(j.delayedUntil)
+	case j.protectedUntil > 0:
+		return classes.ReasonProtected, wait(j.protectedUntil)
+	case n.FitNodes > 0:
+		return classes.ReasonNodesDoNotFit, n
+	case p.idleAtEnd(j.pool) >= p.want(ask{job: at}):
+		return classes.ReasonFragmented, n
+	case j.overShare:
+		return classes.ReasonOverFairShare, n
+	default:
+		return classes.ReasonWaitingForCapacity, n
+	}
+}
+
+// queueNumbers are the numbers of j's queue now.
+func (p *planner) queueNumbers(j *job) Numbers {
+	if j.leaf < 0 {
+		return Numbers{Queue: j.w.Queue}
+	}
+	n := p.numbersOf(j.leaf)
+	n.Queue = j.w.Queue
+	return n
+}
+
+// numbersOf are the numbers of a queue of the tree now.
+func (p *planner) numbersOf(queue int) Numbers {
+	q := &p.tree.Queues[queue]
+	return Numbers{
+		Pool: q.Pool, At: q.Spec.Name, Deserved: q.Deserved, Share: p.shares.Share[queue],
+		Used: p.used[queue], Limit: q.Spec.Limit,
+	}
+}
+
+// evictNumbers say which rule holds between which queues.
+func (p *planner) evictNumbers(t *trial, g group) Numbers {
+	n := p.numbersOf(g.at)
+	n.Queue, n.Used, n.Want, n.Freed = p.jobs[g.job].w.Queue, g.usedAt, t.want, g.amount
+	n.Priority, n.OtherPriority = p.jobs[g.job].w.Priority, t.j.w.Priority
+	other := p.numbersOf(g.against)
+	n.OtherAt, n.OtherDeserved, n.OtherShare, n.OtherUsed = other.At, other.Deserved, other.Share, g.usedBy
+	return n
+}
+
+// roomNumbers counts what the pool has for what a waits for. They are the same
+// for all of one form, but for those of the queue.
+func (p *planner) roomNumbers(a ask) Numbers {
+	j, key := &p.jobs[a.job], p.fitKey(a)
+	n, known := p.counted[key]
+	if !known {
+		n = p.countRoom(j, p.counts(a))
+		p.counted[key] = n
+	}
+	own := p.queueNumbers(j)
+	n.Queue, n.At, n.Deserved, n.Share, n.Used, n.Limit = own.Queue, own.At, own.Deserved, own.Share, own.Used, own.Limit
+	n.Want = p.want(a)
+	return n
+}
+
+func (p *planner) countRoom(j *job, counts []int) Numbers {
+	n := Numbers{Pool: j.pool.name, Pods: podsOf(j), TotalGPUs: j.pool.gpus}
+	set := p.scarcest(j, counts)
+	if set < 0 {
 		return n
 	}
-	at := slices.IndexFunc(set.Requests, func(r snapshot.Request) bool { return c.mostFree(queue.Pool, r) < r.Count })
-	r := set.Requests[max(at, 0)]
-	n.WantGPUs, n.Whole, n.WantBytes = r.Count, r.Kind == snapshot.Whole, r.Bytes
-	for _, i := range c.pools[queue.Pool] {
-		node := c.snapshot.Nodes[i]
+	s := &j.w.PodSets[set]
+	r := s.Requests[p.scarcestRequest(j, s)]
+	n.WantGPUs, n.Whole, n.WantBytes, n.WantPPM, n.Profile = r.Count, r.Kind == snapshot.Whole, r.Bytes, r.PPM, r.Profile.Name
+	for i := range p.in.Nodes {
+		node := &p.in.Nodes[i]
+		if node.Pool != j.pool.name {
+			continue
+		}
 		most := 0
-		for at, g := range c.free.GPUs(i) {
-			n.LargestBytes = max(n.LargestBytes, node.GPUs[at].Usable)
-			if whole(node.GPUs[at]).Fits(r) {
+		for g, gpu := range p.hard.GPUs(i) {
+			n.LargestBytes = max(n.LargestBytes, gpu.Usable)
+			if fitsWhenFree(node.GPUs[g], r) {
 				most++
 			}
-			if !node.Schedulable || !g.Healthy {
-				continue
-			}
-			n.TotalGPUs++
-			if g.Fits(r) {
+			if node.Schedulable && gpu.Fits(r) {
 				n.FreeGPUs++
 			}
 		}
 		n.MostOnNode = max(n.MostOnNode, most)
 	}
+	q := p.search(j, set)
+	n.PlacedPods = p.hard.CountFit(q, counts[set])
+	n.GangFits = p.hardware().CountFit(q, counts[set])
+	bare := *s
+	bare.Needs = snapshot.Resources{}
+	q.Set, q.Allowed = &bare, nil
+	if devicesOnly := p.hard.CountFit(q, counts[set]); devicesOnly >= counts[set] && n.PlacedPods < counts[set] {
+		n.FitNodes = devicesOnly
+	}
 	return n
 }
 
-// mostFree is the largest number of GPUs of one schedulable node that could take r now.
-func (c *cycle) mostFree(pool string, r snapshot.Request) int {
-	most := 0
-	for _, i := range c.pools[pool] {
-		if !c.snapshot.Nodes[i].Schedulable {
-			continue
-		}
-		n := 0
-		for _, g := range c.free.GPUs(i) {
-			if g.Fits(r) {
-				n++
-			}
-		}
-		most = max(most, n)
+// scarcest is the podSet to talk about: the first, largest first, that does not
+// fit alone; else the largest.
+func (p *planner) scarcest(j *job, counts []int) int {
+	order := slices.DeleteFunc(largestFirst(j.w.PodSets), func(set int) bool { return !devices(&j.w.PodSets[set]) || counts[set] == 0 })
+	if len(order) == 0 {
+		return -1
 	}
-	return most
+	for _, set := range order {
+		if p.hard.CountFit(p.search(j, set), counts[set]) < counts[set] {
+			return set
+		}
+	}
+	return order[0]
 }
 
-// neverFits reports that w is proven not to fit into the pool's hardware even
-// if nobody held anything, every GPU were healthy and every node schedulable:
-// one of its podSets alone does not fit, or together they ask for more than
-// there is. A gang of several podSets that is only not found to fit, because
-// the search is a heuristic, is told to wait.
-func (c *cycle) neverFits(pool string, w snapshot.Workload) bool {
-	if c.empty == nil {
-		c.empty = snapshot.NewFree(c.hardware())
-	}
-	for _, set := range w.PodSets {
-		if len(set.Requests) > 0 && len(c.place(c.empty.Fork(), pool, set.Requests, set.Count)) < set.Count {
-			return true
-		}
-	}
-	return c.moreThanThereIs(pool, w)
-}
-
-// moreThanThereIs counts: whole GPUs against GPUs, and bytes against what the
-// largest of the other GPUs offer.
-func (c *cycle) moreThanThereIs(pool string, w snapshot.Workload) bool {
-	wholes, bytes := 0, quantity.Bytes(0)
-	for _, set := range w.PodSets {
-		for _, r := range set.Requests {
-			if r.Kind == snapshot.Whole || r.Bytes == 0 {
-				wholes += r.Count * set.Count
+// scarcestRequest is the first request that no node could serve alone now; else the first.
+func (p *planner) scarcestRequest(j *job, set *snapshot.PodSet) int {
+	for at, r := range set.Requests {
+		most := 0
+		for i := range p.in.Nodes {
+			if !j.pool.nodes.Has(i) || !p.in.Nodes[i].Schedulable {
 				continue
 			}
-			for range r.Count * set.Count { // few: the podSet fits when it is alone
-				bytes = bytes.Add(r.Bytes)
+			n := 0
+			for _, g := range p.hard.GPUs(i) {
+				if g.Fits(r) {
+					n++
+				}
 			}
+			most = max(most, n)
+		}
+		if most < r.Count {
+			return at
 		}
 	}
-	var offers []quantity.Bytes
-	for _, i := range c.pools[pool] {
-		for _, g := range c.snapshot.Nodes[i].GPUs {
-			offers = append(offers, g.Usable)
-		}
-	}
-	if wholes > len(offers) {
-		return true
-	}
-	slices.Sort(offers)
-	var total quantity.Bytes
-	for _, offer := range offers[wholes:] {
-		total = total.Add(offer)
-	}
-	return bytes > total
+	return 0
 }
 
-// hardware is the snapshot with every node schedulable and every GPU healthy.
-func (c *cycle) hardware() snapshot.Snapshot {
-	s := snapshot.Snapshot{Nodes: slices.Clone(c.snapshot.Nodes)}
-	for i := range s.Nodes {
-		s.Nodes[i].Schedulable = true
-		s.Nodes[i].GPUs = slices.Clone(s.Nodes[i].GPUs)
-		for g := range s.Nodes[i].GPUs {
-			s.Nodes[i].GPUs[g] = whole(s.Nodes[i].GPUs[g])
-		}
-	}
-	return s
-}
-
-// whole is g as the hardware is: healthy, with nothing held.
-func whole(g snapshot.GPU) snapshot.GPU {
-	g = g.Empty()
-	g.Healthy = true
-	return g
-}
-
-// pods counts the pods of w that need devices.
-func pods(w snapshot.Workload) int {
+// podsOf counts the pods of a gang that need devices.
+func podsOf(j *job) int {
 	n := 0
-	for _, set := range w.PodSets {
-		if len(set.Requests) > 0 {
-			n += set.Count
+	for set := range j.w.PodSets {
+		if devices(&j.w.PodSets[set]) {
+			n += j.gang[set]
 		}
 	}
 	return n
+}
+
+// idleAtEnd is what a pool has free after everything was decided.
+func (p *planner) idleAtEnd(pool *pool) quantity.MilliGPU {
+	idle, known := p.idleNow[pool.name]
+	if !known {
+		idle = p.idle(p.hard, pool)
+		if p.idleNow == nil {
+			p.idleNow = map[string]quantity.MilliGPU{}
+		}
+		p.idleNow[pool.name] = idle
+	}
+	return idle
 }

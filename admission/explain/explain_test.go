@@ -51,8 +51,8 @@ func TestTexts(t *testing.T) {
 			"Cannot start: its pod asks for 9 whole GPUs of one node; no node of pool h100 has more than 8 such GPUs. Change the request.",
 		},
 		"a gang larger than the pool": {
-			decide.Decision{Kind: decide.Hold, Reason: classes.ReasonNeverFits, Numbers: with(func(n *decide.Numbers) { n.Pods, n.WantGPUs = 3, 8 })},
-			"Cannot start: 3 pods start together and each asks for 8 whole GPUs of one node; pool h100 has 16 GPUs, too few for all of them even when nobody else uses it. Change the request.",
+			decide.Decision{Kind: decide.Hold, Reason: classes.ReasonNeverFits, Numbers: with(func(n *decide.Numbers) { n.Pods, n.WantGPUs, n.GangFits = 3, 8, 2 })},
+			"Cannot start: 3 pods start together and each asks for 8 whole GPUs of one node; the nodes of pool h100 have room for 2 such pods, not 3, even when nobody else uses them. Change the request.",
 		},
 		"no GPU": {
 			decide.Decision{Kind: decide.Hold, Reason: classes.ReasonPoolEmpty, Numbers: base},

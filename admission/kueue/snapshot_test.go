@@ -28,6 +28,11 @@ func small() Cluster {
 	}
 }
 
+func snap(c Cluster) snapshot.Snapshot {
+	s, _ := c.Snapshot()
+	return s
+}
+
 func result(node, device, bytes string) resourcev1.ResourceClaim {
 	r := resourcev1.DeviceRequestAllocationResult{Driver: classes.DriverName, Pool: node, Device: device}
 	if bytes != "" {
@@ -46,7 +51,7 @@ func TestGPUsJoinSlicesAndClaims(t *testing.T) {
 	other := result("n1", "gpu-0", "")
 	other.Status.Allocation.Devices.Results[0].Driver = "gpu.example.com"
 	c.Claims = []resourcev1.ResourceClaim{result("n0", "gpu-0-share", "10Gi"), result("n0", "gpu-0-share", "20Gi"), result("n0", "gpu-1", ""), admin, other, {}}
-	s := c.Snapshot()
+	s := snap(c)
 	gpu := snapshot.GPU{UUID: "GPU-0", Usable: 80 * quantity.GiB, Step: 256 * quantity.MiB, Min: 256 * quantity.MiB, Healthy: true}
 	shared, sick := gpu, gpu
 	shared.ShareUsed, shared.Shares = 30*quantity.GiB, 2
@@ -58,7 +63,7 @@ func TestGPUsJoinSlicesAndClaims(t *testing.T) {
 	if !reflect.DeepEqual(s.Nodes, want) {
 		t.Errorf("got  %+v\nwant %+v", s.Nodes, want)
 	}
-	if q := (snapshot.Queue{Name: "q", Pool: "h100", Deserved: 8000}); s.Queues[0] != q {
+	if q := (snapshot.Queue{Name: "q", Pool: "h100", Deserved: 8000, Limit: quantity.Unlimited, Weight: 1000, Priority: 100, Created: s.Queues[0].Created}); s.Queues[0] != q {
 		t.Errorf("got %+v, want %+v", s.Queues[0], q)
 	}
 }
@@ -81,7 +86,7 @@ func TestOnlyTheNewestCompleteGenerationCounts(t *testing.T) {
 	} {
 		c := small()
 		c.Slices = tc.slices
-		if got := len(c.Snapshot().Nodes[0].GPUs); got != tc.want {
+		if got := len(snap(c).Nodes[0].GPUs); got != tc.want {
 			t.Errorf("%s: %d GPUs, want %d", name, got, tc.want)
 		}
 	}
@@ -102,7 +107,7 @@ func TestWhichNodesArePartOfAPool(t *testing.T) {
 	c.Flavors = append(c.Flavors, special)
 	c.ClusterQueues = append(c.ClusterQueues, *clusterQueue("special", "ours", "zone-a"), *clusterQueue("other", "another", "a100"))
 	got := ""
-	for _, n := range c.Snapshot().Nodes {
+	for _, n := range snap(c).Nodes {
 		got += fmt.Sprintf("%s %s %t; ", n.Name, n.Pool, n.Schedulable)
 	}
 	if want := "n0 zone-a true; n1 h100 false; n3 h100 false; "; got != want {
@@ -137,8 +142,8 @@ func TestWhichWorkloadsACycleSees(t *testing.T) {
 		"reserved, pending":     {kueuev1.CheckStatePending, nil, "waiting"},
 		"ready":                 {kueuev1.CheckStateReady, nil, "started"},
 		"ready and admitted":    {kueuev1.CheckStateReady, condition(kueuev1.WorkloadAdmitted), "started"},
-		"being retried":         {kueuev1.CheckStateRetry, nil, ""},
-		"evicted":               {kueuev1.CheckStateReady, condition(kueuev1.WorkloadEvicted), ""},
+		"being retried":         {kueuev1.CheckStateRetry, nil, "returning"},
+		"evicted":               {kueuev1.CheckStateReady, condition(kueuev1.WorkloadEvicted), "returning"},
 		"finished":              {kueuev1.CheckStateReady, condition(kueuev1.WorkloadFinished), ""},
 		"without a reservation": {kueuev1.CheckStatePending, func(w *kueuev1.Workload) { w.Status.Conditions = nil }, ""},
 		"without our check": {kueuev1.CheckStatePending, func(w *kueuev1.Workload) {
@@ -151,8 +156,8 @@ func TestWhichWorkloadsACycleSees(t *testing.T) {
 		}
 		c.Workloads = []kueuev1.Workload{w}
 		got := ""
-		for _, seen := range c.Snapshot().Workloads {
-			got += map[snapshot.WorkloadState]string{snapshot.Waiting: "waiting", snapshot.Started: "started"}[seen.State]
+		for _, seen := range snap(c).Workloads {
+			got += map[snapshot.WorkloadState]string{snapshot.Waiting: "waiting", snapshot.Started: "started", snapshot.Returning: "returning", snapshot.Ended: "ended"}[seen.State]
 		}
 		if got != tc.want {
 			t.Errorf("%s: got %q, want %q", name, got, tc.want)
@@ -165,10 +170,13 @@ func TestAWorkloadIsTranslated(t *testing.T) {
 	w.Status.ReclaimablePods = []kueuev1.ReclaimablePod{{Name: "main", Count: 1}}
 	c.Workloads = []kueuev1.Workload{w}
 	want := snapshot.Workload{
-		Namespace: "team", Name: "job", UID: "job", Queue: "q", Priority: 3, Created: 7e9, State: snapshot.Waiting,
-		PodSets: []snapshot.PodSet{{Name: "main", Count: 1, Requests: []snapshot.Request{{Kind: snapshot.Share, Count: 1, Bytes: 40 * quantity.GiB}}}},
+		Namespace: "team", Name: "job", UID: "job", Queue: "q", Priority: 3, Created: 7e9, State: snapshot.Waiting, Bare: true,
+		PodSets: []snapshot.PodSet{{
+			Name: "main", Count: 1, Charge: 500, Needs: snapshot.Resources{Pods: 1},
+			Requests: []snapshot.Request{{Kind: snapshot.Share, Count: 1, Bytes: 40 * quantity.GiB}},
+		}},
 	}
-	if got := c.Snapshot().Workloads[0]; !reflect.DeepEqual(got, want) {
+	if got := snap(c).Workloads[0]; !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
@@ -176,7 +184,7 @@ func TestAWorkloadIsTranslated(t *testing.T) {
 func pod(name string, change func(*corev1.Pod)) corev1.Pod {
 	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "team", Name: name, UID: types.UID(name),
-		Annotations: map[string]string{kueuev1.WorkloadAnnotation: "job"}, Labels: map[string]string{podSetLabel: "main"},
+		Annotations: map[string]string{kueuev1.WorkloadAnnotation: "job"}, Labels: map[string]string{podSetLabel: "main", classes.LabelPlacement: "true"},
 	}}
 	change(&p)
 	return p
@@ -204,13 +212,13 @@ func TestPodsOfStartedWork(t *testing.T) {
 		pod("elsewhere", func(p *corev1.Pod) { p.Namespace = "other" }),
 	}
 	want := []snapshot.Pod{
-		{Name: "allocated", Node: "n1", Allocated: true},
-		{Name: "bound", Node: "n1", Allocated: true},
-		{Name: "by-owner"},
+		{Name: "bound", Node: "n1", Bound: true, Allocated: true},
 		{Name: "gated", Gated: true},
 		{Name: "pinned", Node: "n1"},
+		{Name: "by-owner"},
+		{Name: "allocated", Node: "n1", Allocated: true, Devices: []snapshot.Held{{GPU: 0, Kind: snapshot.Share, Bytes: 40 * quantity.GiB}}},
 	}
-	if got := c.Snapshot().Workloads[0].PodSets[0].Pods; !reflect.DeepEqual(got, want) {
+	if got := snap(c).Workloads[0].PodSets[0].Pods; !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
@@ -220,7 +228,7 @@ func TestPodsOfSeveralPodSetsAreToldApartByLabel(t *testing.T) {
 	w.Spec.PodSets = append(w.Spec.PodSets, kueuev1.PodSet{Name: "driver", Count: 1})
 	c.Workloads = []kueuev1.Workload{w}
 	c.Pods = []corev1.Pod{pod("a", func(*corev1.Pod) {}), pod("b", func(p *corev1.Pod) { p.Labels[podSetLabel] = "driver" })}
-	sets := c.Snapshot().Workloads[0].PodSets
+	sets := snap(c).Workloads[0].PodSets
 	if len(sets[0].Pods) != 1 || sets[0].Pods[0].Name != "a" || len(sets[1].Pods) != 1 || sets[1].Pods[0].Name != "b" {
 		t.Errorf("got %+v", sets)
 	}
@@ -232,12 +240,12 @@ func TestEqualClustersGiveEqualSnapshots(t *testing.T) {
 	second.Name, second.UID = "job2", "job2"
 	c.Workloads = []kueuev1.Workload{w, second}
 	c.Pods = []corev1.Pod{pod("a", func(*corev1.Pod) {}), pod("b", func(*corev1.Pod) {})}
-	want := c.Snapshot()
+	want := snap(c)
 	for _, reverse := range []func(){
 		func() { slices.Reverse(c.Nodes) }, func() { slices.Reverse(c.Slices) }, func() { slices.Reverse(c.Workloads) }, func() { slices.Reverse(c.Pods) },
 	} {
 		reverse()
-		if got := c.Snapshot(); !reflect.DeepEqual(got, want) {
+		if got := snap(c); !reflect.DeepEqual(got, want) {
 			t.Fatalf("got  %+v\nwant %+v", got, want)
 		}
 	}

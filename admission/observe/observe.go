@@ -3,9 +3,11 @@ package observe
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -18,7 +20,7 @@ import (
 
 // View is everything one cycle knows of the cluster.
 type View struct {
-	Pods           []corev1.Pod // only those of work that we started
+	Pods           []corev1.Pod // all, without what nobody here reads
 	Nodes          []corev1.Node
 	Claims         []resourcev1.ResourceClaim
 	Templates      []resourcev1.ResourceClaimTemplate
@@ -29,6 +31,7 @@ type View struct {
 	LocalQueues    []kueuev1.LocalQueue
 	Cohorts        []kueuev1.Cohort
 	Flavors        []kueuev1.ResourceFlavor
+	Priorities     []kueuev1.WorkloadPriorityClass
 	Checks         []kueuev1.AdmissionCheck // only those that are ours
 	byKeyWorkloads map[types.NamespacedName]*kueuev1.Workload
 	byKeyPods      map[types.NamespacedName]*corev1.Pod
@@ -74,6 +77,7 @@ type lists struct {
 	localQueues   kueuev1.LocalQueueList
 	cohorts       kueuev1.CohortList
 	flavors       kueuev1.ResourceFlavorList
+	priorities    kueuev1.WorkloadPriorityClassList
 	checks        kueuev1.AdmissionCheckList
 }
 
@@ -82,7 +86,7 @@ type lists struct {
 func (l *lists) all() []client.ObjectList {
 	return []client.ObjectList{
 		&l.pods, &l.claims, &l.nodes, &l.templates, &l.slices, &l.classes,
-		&l.workloads, &l.clusterQueues, &l.localQueues, &l.cohorts, &l.flavors, &l.checks,
+		&l.workloads, &l.clusterQueues, &l.localQueues, &l.cohorts, &l.flavors, &l.priorities, &l.checks,
 	}
 }
 
@@ -90,7 +94,7 @@ func (l *lists) view() *View {
 	v := &View{
 		Pods: l.pods.Items, Nodes: l.nodes.Items, Claims: l.claims.Items, Templates: l.templates.Items,
 		Slices: l.slices.Items, DeviceClasses: l.classes.Items, Workloads: l.workloads.Items,
-		ClusterQueues: l.clusterQueues.Items, LocalQueues: l.localQueues.Items, Cohorts: l.cohorts.Items, Flavors: l.flavors.Items,
+		ClusterQueues: l.clusterQueues.Items, LocalQueues: l.localQueues.Items, Cohorts: l.cohorts.Items, Flavors: l.flavors.Items, Priorities: l.priorities.Items,
 		byKeyWorkloads: make(map[types.NamespacedName]*kueuev1.Workload, len(l.workloads.Items)),
 		byKeyPods:      make(map[types.NamespacedName]*corev1.Pod, len(l.pods.Items)),
 		ours:           map[kueuev1.AdmissionCheckReference]bool{},
@@ -99,6 +103,9 @@ func (l *lists) view() *View {
 		v.byKeyWorkloads[client.ObjectKeyFromObject(&v.Workloads[i])] = &v.Workloads[i]
 	}
 	for i := range v.Pods {
+		if v.Pods[i].Labels[classes.LabelPlacement] != "true" {
+			continue
+		}
 		v.byKeyPods[client.ObjectKeyFromObject(&v.Pods[i])] = &v.Pods[i]
 	}
 	for _, check := range l.checks.Items {
@@ -112,10 +119,9 @@ func (l *lists) view() *View {
 
 // CacheOptions keep the cache small.
 func CacheOptions() cache.Options {
-	placed := labels.SelectorFromSet(labels.Set{classes.LabelPlacement: "true"})
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject:         map[client.Object]cache.ByObject{&corev1.Pod{}: {Label: placed}},
+		ByObject:         map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: slim}},
 	}
 }
 
@@ -147,7 +153,7 @@ func watched() []client.Object {
 	return []client.Object{
 		&corev1.Pod{}, &corev1.Node{}, &resourcev1.ResourceClaim{}, &resourcev1.ResourceClaimTemplate{},
 		&resourcev1.ResourceSlice{}, &resourcev1.DeviceClass{}, &kueuev1.Workload{}, &kueuev1.ClusterQueue{},
-		&kueuev1.LocalQueue{}, &kueuev1.Cohort{}, &kueuev1.ResourceFlavor{}, &kueuev1.AdmissionCheck{},
+		&kueuev1.LocalQueue{}, &kueuev1.Cohort{}, &kueuev1.ResourceFlavor{}, &kueuev1.WorkloadPriorityClass{}, &kueuev1.AdmissionCheck{},
 	}
 }
 
@@ -162,6 +168,10 @@ func relevant(before, after any) bool {
 	if old.GetResourceVersion() == now.GetResourceVersion() {
 		return false
 	}
+	if oldPod, isPod := before.(*corev1.Pod); isPod {
+		newPod, _ := after.(*corev1.Pod)
+		return podChanged(oldPod, newPod)
+	}
 	oldNode, okOld := before.(*corev1.Node)
 	newNode, okNew := after.(*corev1.Node)
 	return !okOld || !okNew || nodeChanged(oldNode, newNode)
@@ -170,7 +180,8 @@ func relevant(before, after any) bool {
 func nodeChanged(before, after *corev1.Node) bool {
 	return before.Spec.Unschedulable != after.Spec.Unschedulable ||
 		!labels.Equals(before.Labels, after.Labels) ||
-		len(before.Spec.Taints) != len(after.Spec.Taints) ||
+		!slices.EqualFunc(before.Spec.Taints, after.Spec.Taints, func(a, b corev1.Taint) bool { return a.MatchTaint(&b) && a.Value == b.Value }) ||
+		!apiequality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) ||
 		ready(before) != ready(after)
 }
 

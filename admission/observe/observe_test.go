@@ -14,13 +14,13 @@ import (
 func TestAViewFindsObjectsAndKnowsOurChecks(t *testing.T) {
 	var l lists
 	l.workloads.Items = []kueuev1.Workload{{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "w"}}}
-	l.pods.Items = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p"}}}
+	l.pods.Items = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", Labels: map[string]string{classes.LabelPlacement: "true"}}}, {ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "stranger"}}}
 	l.checks.Items = []kueuev1.AdmissionCheck{
 		{ObjectMeta: metav1.ObjectMeta{Name: "ours"}, Spec: kueuev1.AdmissionCheckSpec{ControllerName: classes.AdmissionControllerName}},
 		{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: kueuev1.AdmissionCheckSpec{ControllerName: "example.com/other"}},
 	}
 	v := l.view()
-	if v.Workload("a", "w") != &v.Workloads[0] || v.Workload("b", "w") != nil || v.Pod("a", "p") != &v.Pods[0] {
+	if v.Workload("a", "w") != &v.Workloads[0] || v.Workload("b", "w") != nil || v.Pod("a", "p") != &v.Pods[0] || v.Pod("a", "stranger") != nil {
 		t.Fatal("objects are found by namespace and name")
 	}
 	if !v.Ours("ours") || v.Ours("other") || len(v.Checks) != 1 {
@@ -55,7 +55,56 @@ func TestHeartbeatsOfNodesStartNoCycle(t *testing.T) {
 			t.Errorf("%s: starts a cycle: %t, want %t", name, got, tc.want)
 		}
 	}
-	if !relevant(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}}, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "2"}}) {
+}
+
+func TestOnlyWhatACycleLooksAtOfPodsStartsOne(t *testing.T) {
+	pod := func(version string, ours bool, change func(*corev1.Pod)) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
+		if ours {
+			p.Labels = map[string]string{classes.LabelPlacement: "true"}
+		}
+		if change != nil {
+			change(p)
+		}
+		return p
+	}
+	for name, tc := range map[string]struct {
+		ours   bool
+		change func(*corev1.Pod)
+		want   bool
+	}{
+		"anything of ours":     {true, nil, true},
+		"a stranger's status":  {false, nil, false},
+		"a stranger is bound":  {false, func(p *corev1.Pod) { p.Spec.NodeName = "n" }, true},
+		"a stranger has ended": {false, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, true},
+	} {
+		if got := relevant(pod("1", tc.ours, nil), pod("2", tc.ours, tc.change)); got != tc.want {
+			t.Errorf("%s: starts a cycle: %t, want %t", name, got, tc.want)
+		}
+	}
+	if !relevant(&kueuev1.Workload{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}}, &kueuev1.Workload{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "2"}}) {
 		t.Error("a change of anything else starts a cycle")
+	}
+}
+
+func TestAPodIsKeptWithoutWhatNobodyReads(t *testing.T) {
+	full := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}}}
+	full.Spec.NodeName = "n"
+	full.Spec.Containers = []corev1.Container{{Name: "c", Image: "i", Env: []corev1.EnvVar{{Name: "E"}}}}
+	full.Spec.Volumes = []corev1.Volume{{Name: "v"}}
+	full.Status.Phase = corev1.PodRunning
+	kept, err := slim(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := kept.(*corev1.Pod)
+	if got.Name != "p" || got.Spec.NodeName != "n" || got.Status.Phase != corev1.PodRunning || got.Spec.Containers[0].Name != "c" {
+		t.Errorf("too little is kept: %+v", got)
+	}
+	if got.Spec.Containers[0].Image != "" || len(got.Spec.Volumes)+len(got.ManagedFields) > 0 {
+		t.Errorf("too much is kept: %+v", got)
+	}
+	if full.Spec.Containers[0].Image != "i" || len(full.ManagedFields) != 1 {
+		t.Error("the informer's object was changed")
 	}
 }

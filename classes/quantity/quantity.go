@@ -16,6 +16,9 @@ type MilliGPU int64
 // PerGPU is one whole GPU.
 const PerGPU MilliGPU = 1000
 
+// Unlimited stands for no limit, or for a promise of whatever there is.
+const Unlimited MilliGPU = math.MaxInt64
+
 // Common binary units.
 const (
 	MiB Bytes = 1 << 20
@@ -64,6 +67,18 @@ func (a Bytes) String() string {
 // Add returns a+b, at most the largest value.
 func (a MilliGPU) Add(b MilliGPU) MilliGPU { return MilliGPU(addSat(int64(a), int64(b))) }
 
+// Sub returns a-b, at least zero; what is unlimited stays so.
+func (a MilliGPU) Sub(b MilliGPU) MilliGPU {
+	switch {
+	case a == Unlimited:
+		return a
+	case b >= a:
+		return 0
+	default:
+		return a - b
+	}
+}
+
 // Mul returns a*n, at most the largest value; n below 1 gives 0.
 func (a MilliGPU) Mul(n int64) MilliGPU {
 	if n < 1 || a < 1 {
@@ -77,6 +92,9 @@ func (a MilliGPU) Mul(n int64) MilliGPU {
 
 // String prints a in GPUs with at most three decimals: 1500 is "1.5".
 func (a MilliGPU) String() string {
+	if a == Unlimited {
+		return "unlimited"
+	}
 	s := strconv.FormatInt(int64(a)/1000, 10)
 	if frac := int64(a) % 1000; frac != 0 {
 		digits := strconv.FormatInt(1000+frac, 10)[1:]

@@ -85,6 +85,8 @@ func addFlags(flags *pflag.FlagSet, o *controller.Options) {
 	flags.StringVar(&o.HealthAddress, "health-addr", ":8081", "address of /healthz and /readyz; 0 = none")
 	flags.DurationVar(&o.Period, "cycle-period", 5*time.Second, "longest time between two cycles; every change starts one anyway")
 	flags.DurationVar(&o.Debounce, "cycle-debounce", 75*time.Millisecond, "how long a cycle waits for more changes after the first")
+	flags.BoolVar(&o.DebugSnapshot, "debug-snapshot", false,
+		"serve the last cycle's input and decisions at /debug/snapshot of the metrics server, for kubectl-fairshard replay")
 	flags.DurationVar(&o.MessageInterval, "message-interval", time.Minute, "shortest time between two messages on a waiting Workload that differ only in numbers")
 }
 

@@ -19,10 +19,16 @@ var Layers = map[string]int{
 	"driver/partition":             1,
 	"driver/ledger":                1,
 	"driver/isolation":             1,
+	"admission/tree":               1,
+	"admission/fairshare":          1,
 	"admission/snapshot":           1,
+	"admission/simulate":           1,
 	"admission/decide":             1,
 	"admission/explain":            1,
 	"classes/v1alpha1":             2,
+	"classes/policy/v1alpha1":      2,
+	"admission/policy":             2,
+	"admission/scenario":           2,
 	"kubeletplugin/wire":           2,
 	"admission/kueue":              2,
 	"driver/nvml":                  3,
@@ -34,9 +40,11 @@ var Layers = map[string]int{
 	"admission/apply":              3,
 	"admission/webhook":            4,
 	"admission/controller":         4,
+	"admission/cli":                4,
 	"kubeletplugin":                4,
 	"cmd/fairshard-kubelet-plugin": 5,
 	"cmd/fairshard-admission":      5,
+	"cmd/kubectl-fairshard":        5,
 }
 
 // Package is what `go list` says of one package.

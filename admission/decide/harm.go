@@ -1,0 +1,86 @@
+package decide
+
+import "slices"
+
+// leastHarm replaces a plan that was found by one that evicts fewer workloads,
+// or as many with less work lost, of the same queues and no higher priorities.
+// What is tried: the largest victims first, and every single victim.
+func (t *trial) leastHarm(hot []int) {
+	t.improve(func(allowed map[int]int32) bool {
+		leaves := slices.DeleteFunc(slices.Clone(hot), func(leaf int) bool { _, ok := allowed[leaf]; return !ok })
+		return t.gather(t.fromOthers(leaves, true), nil)
+	}, func(c chunk) (victim, bool) {
+		v, may := t.rule(c)
+		return v, may && t.takeable(c, false)
+	})
+}
+
+// improve compares the plan of t with what bulk finds and with single victims.
+func (t *trial) improve(bulk func(allowed map[int]int32) bool, judge func(chunk) (victim, bool)) {
+	if len(t.out) == 0 {
+		return
+	}
+	best := slices.Clone(t.out)
+	allowed := t.tiers(best)
+	if len(best) > 1 && t.set >= 0 {
+		t.reset()
+		if bulk(allowed) && t.within(allowed) && harmOf(t.out).less(harmOf(best)) {
+			best = slices.Clone(t.out)
+		}
+	}
+	if one, found := t.bestSingle(allowed, judge); found && harmOf(one).less(harmOf(best)) {
+		best = one
+	}
+	t.again(best)
+}
+
+// tiers is the highest priority that a plan takes from each queue.
+func (t *trial) tiers(out []victim) map[int]int32 {
+	tiers := map[int]int32{}
+	for _, v := range out {
+		j := &t.p.jobs[v.job]
+		if highest, known := tiers[j.leaf]; !known || j.w.Priority > highest {
+			tiers[j.leaf] = j.w.Priority
+		}
+	}
+	return tiers
+}
+
+// within reports whether the plan takes nothing beyond tiers.
+func (t *trial) within(tiers map[int]int32) bool {
+	for _, v := range t.out {
+		if highest, known := tiers[t.p.jobs[v.job].leaf]; !known || t.p.jobs[v.job].w.Priority > highest {
+			return false
+		}
+	}
+	return true
+}
+
+// bestSingle finds the one victim whose eviction is enough and costs least; of
+// equals the one that comes first in the order of victims.
+func (t *trial) bestSingle(tiers map[int]int32, judge func(chunk) (victim, bool)) ([]victim, bool) {
+	var best []victim
+	t.reset()
+	leaves := make([]int, 0, len(tiers))
+	for leaf := range tiers {
+		leaves = append(leaves, leaf)
+	}
+	slices.Sort(leaves)
+	for _, leaf := range leaves {
+		for _, c := range t.p.chunks(victimsKey{leaf: leaf}) {
+			if t.p.jobs[c.job].w.Priority > tiers[leaf] || c.whole && elastic(t.p.jobs[c.job].w) {
+				continue
+			}
+			v, may := judge(c)
+			if !may || best != nil && v.lost >= best[0].lost {
+				continue
+			}
+			t.takeOut(v)
+			if t.fit() {
+				best = []victim{v}
+			}
+			t.putBack(len(t.out) - 1)
+		}
+	}
+	return best, best != nil
+}

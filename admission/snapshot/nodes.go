@@ -1,0 +1,54 @@
+package snapshot
+
+import "math/bits"
+
+// Nodes is a set of nodes by their position in a snapshot.
+type Nodes []uint64
+
+// NewNodes returns an empty set with room for n nodes.
+func NewNodes(n int) Nodes { return make(Nodes, (n+63)/64) }
+
+// Add puts node i into the set.
+func (s Nodes) Add(i int) { s[i/64] |= 1 << (i % 64) }
+
+// Remove takes node i out.
+func (s Nodes) Remove(i int) { s[i/64] &^= 1 << (i % 64) }
+
+// Has reports whether node i is in the set.
+func (s Nodes) Has(i int) bool { return i/64 < len(s) && s[i/64]&(1<<(i%64)) != 0 }
+
+// each calls do for the nodes of s that are in also (nil = all), in order, until do says stop.
+func (s Nodes) each(also Nodes, do func(i int) (stop bool)) bool {
+	for w, word := range s {
+		if also != nil {
+			word &= also[w]
+		}
+		for word != 0 {
+			if do(w*64 + bits.TrailingZeros64(word)) {
+				return true
+			}
+			word &= word - 1
+		}
+	}
+	return false
+}
+
+// all is each over three further sets, of which the last two may be nil.
+func (s Nodes) all(pool, allowed, also Nodes, do func(i int) (stop bool)) bool {
+	for w := range s {
+		word := s[w] & pool[w]
+		if allowed != nil {
+			word &= allowed[w]
+		}
+		if also != nil {
+			word &= also[w]
+		}
+		for word != 0 {
+			if do(w*64 + bits.TrailingZeros64(word)) {
+				return true
+			}
+			word &= word - 1
+		}
+	}
+	return false
+}
