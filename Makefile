@@ -57,7 +57,7 @@ demo-down: bin/demo bin/fairshard-cluster ## end the cluster of `make demo`
 
 # Random tests: rapid runs a tenth of the long count. The flag exists only in packages that use rapid.
 CHECKS      ?= 100
-RAPID_PKGS   = $(shell grep -rl 'pgregory.net/rapid' --include='*_test.go' classes driver kubeletplugin admission tests/gpusim 2>/dev/null | xargs -r -n1 dirname | sort -u | sed 's,^,./,')
+RAPID_PKGS   = $(shell grep -rl 'pgregory.net/rapid' --include='*_test.go' classes driver kubeletplugin admission tests/gpusim  tests/allocator 2>/dev/null | xargs -r -n1 dirname | sort -u | sed 's,^,./,')
 
 .PHONY: unit
 unit: ## the fast loop: unit tests with the race detector, random order

@@ -8,6 +8,7 @@ import (
 // allocate starts what fits into free devices, the least served queue first.
 // Preemptible work may go beyond its fair share here.
 func (p *planner) allocate() {
+	p.freed = false
 	line := p.newLine()
 	for a, more := line.next(); more; a, more = line.next() {
 		if !p.start(a) {

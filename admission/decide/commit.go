@@ -78,8 +78,9 @@ func (p *planner) commit(t *trial) bool {
 	}
 	p.evictionsLeft -= len(gone)
 	p.movesLeft -= len(t.moved)
+	p.freed = true
 	p.splitRooms()
-	p.soft.CopyFrom(t.room)
+	p.soft, t.room = t.room, p.soft
 	copy(p.used, t.used)
 	copy(p.solid, t.solid)
 	p.generation++

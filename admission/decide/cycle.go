@@ -50,7 +50,7 @@ func (p *planner) each(try func(ask) bool) bool {
 	changed := false
 	for a, more := line.next(); more; a, more = line.next() {
 		switch {
-		case p.start(a) || try(a):
+		case p.freed && p.start(a) || try(a):
 			changed = true
 			line.pop(false)
 			line.refresh(p.touched)

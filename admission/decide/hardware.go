@@ -38,7 +38,7 @@ func whole(g snapshot.GPU) snapshot.GPU {
 // or together they ask for more than there is. A gang of several podSets that
 // is only not found to fit, because the search is a heuristic, may wait.
 func (p *planner) neverFits(j *job) bool {
-	if j.pool == nil {
+	if j.pool == nil || j.fits {
 		return false
 	}
 	key := fitKey{j.shape, -1}
@@ -50,6 +50,7 @@ func (p *planner) neverFits(j *job) bool {
 		never = p.tooLarge(j)
 		p.never[key] = never
 	}
+	j.fits = !never
 	return never
 }
 

@@ -11,7 +11,7 @@ func (t *trial) leastHarm(hot []int) {
 		return t.gather(t.fromOthers(leaves, true), nil)
 	}, func(c chunk) (victim, bool) {
 		v, may := t.rule(c)
-		return v, may && t.takeable(c, false)
+		return v, may && !t.tooFull(v) && t.takeable(c, false)
 	})
 }
 
@@ -23,7 +23,7 @@ func (t *trial) improve(bulk func(allowed map[int]int32) bool, judge func(chunk)
 	best := slices.Clone(t.out)
 	allowed := t.tiers(best)
 	if len(best) > 1 && t.set >= 0 {
-		t.reset()
+		t.undo()
 		if bulk(allowed) && t.within(allowed) && harmOf(t.out).less(harmOf(best)) {
 			best = slices.Clone(t.out)
 		}
@@ -60,7 +60,7 @@ func (t *trial) within(tiers map[int]int32) bool {
 // equals the one that comes first in the order of victims.
 func (t *trial) bestSingle(tiers map[int]int32, judge func(chunk) (victim, bool)) ([]victim, bool) {
 	var best []victim
-	t.reset()
+	t.undo()
 	leaves := make([]int, 0, len(tiers))
 	for leaf := range tiers {
 		leaves = append(leaves, leaf)

@@ -39,6 +39,7 @@ type job struct {
 	total   quantity.MilliGPU // charge of all pods
 	minimum quantity.MilliGPU // charge of the gang
 	status  status
+	fits    bool // the hardware is known to be able to hold the gang
 	placed  []place
 	gated   [][]int           // per podSet: pods behind the gate without a node, by position
 	start   int               // position of its Start in planner.log, -1 = none

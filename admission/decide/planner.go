@@ -41,6 +41,7 @@ type planner struct {
 	tightly map[fitKey]bool              // the same for soft, which grows with every plan
 
 	movesLeft, evictionsLeft int
+	freed                    bool                   // a plan freed devices since allocate was last tried
 	turn                     int                    // devices found so far
 	generation               int                    // grows with every change of use
 	over                     map[int]overserved     // per queue: its children that may have to give back

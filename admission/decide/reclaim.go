@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"slices"
+
 	"github.com/fairshard/fairshard/classes/quantity"
 )
 
@@ -71,46 +73,93 @@ func (t *trial) gather(from source, step func() bool) bool {
 // fromOthers yields victims of other queues: of the most over-served queue at
 // each level of the tree, as long as the rules let it give back.
 func (t *trial) fromOthers(hot []int, biggest bool) source {
-	p := t.p
-	cursor := make([]int, len(p.tree.Queues))
-	first := func(leaf int) chunk { return p.chunks(victimsKey{leaf, biggest})[cursor[leaf]] }
+	o := others{t: t, biggest: biggest, cursor: make([]int, len(t.p.tree.Queues)), taken: -1}
 	var leaves []int
 	for _, leaf := range hot {
-		if len(p.chunks(victimsKey{leaf, biggest})) > 0 {
+		if len(t.p.chunks(victimsKey{leaf, biggest})) == 0 {
+			continue
+		}
+		switch may, now := o.may(leaf); {
+		case now:
 			leaves = append(leaves, leaf)
+		case may:
+			o.later = append(o.later, leaf)
 		}
 	}
-	most := p.newHeaps(leaves, func(a, b, x, y int) int {
-		return p.compare(standing{b, t.used[b], t.used[b].Sub(first(y).amount)}, standing{a, t.used[a], t.used[a].Sub(first(x).amount)})
+	o.most = t.p.newHeaps(leaves, o.compare)
+	return source{next: o.next}
+}
+
+// others is the state of fromOthers.
+type others struct {
+	t       *trial
+	biggest bool
+	cursor  []int // per queue: its first chunk that was not yielded
+	most    heaps // the most over-served first
+	later   []int // queues that may give back once the requester's side gave something itself
+	taken   int   // queue of the chunk that was yielded last, -1 = none
+}
+
+func (o *others) first(leaf int) *chunk {
+	return &o.t.p.chunks(victimsKey{leaf, o.biggest})[o.cursor[leaf]]
+}
+
+// compare puts the queue first that compare puts last.
+func (o *others) compare(a, b, x, y int) int {
+	used := o.t.used
+	return o.t.p.compare(standing{b, used[b], used[b].Sub(o.first(y).amount)}, standing{a, used[a], used[a].Sub(o.first(x).amount)})
+}
+
+// may says whether a queue may have to give back its first chunk at all, and now.
+func (o *others) may(leaf int) (ever, now bool) {
+	v, may := o.t.rule(*o.first(leaf))
+	return may, may && !o.t.tooFull(v)
+}
+
+func (o *others) advance(leaf int) {
+	o.cursor[leaf]++
+	if o.cursor[leaf] == len(o.t.p.chunks(victimsKey{leaf, o.biggest})) {
+		o.most.remove(leaf)
+		return
+	}
+	o.most.fix(leaf)
+}
+
+func (o *others) next() (victim, bool) {
+	o.afterTaking()
+	for leaf := o.most.best(); leaf >= 0; leaf = o.most.best() {
+		v, may := o.t.rule(*o.first(leaf))
+		switch {
+		case !may:
+			o.most.remove(leaf)
+		case o.t.tooFull(v):
+			o.most.remove(leaf)
+			o.later = append(o.later, leaf)
+		case !o.t.takeable(v.chunk, false):
+			o.advance(leaf)
+		default:
+			o.taken = leaf
+			return v, true
+		}
+	}
+	return victim{}, false
+}
+
+// afterTaking goes on behind the chunk that was taken, and lets those back in
+// that may give back now.
+func (o *others) afterTaking() {
+	if o.taken < 0 {
+		return
+	}
+	o.advance(o.taken)
+	o.taken = -1
+	o.later = slices.DeleteFunc(o.later, func(leaf int) bool {
+		_, now := o.may(leaf)
+		if now {
+			o.most.add(leaf)
+		}
+		return now
 	})
-	taken := -1
-	advance := func(leaf int) {
-		cursor[leaf]++
-		if cursor[leaf] == len(p.chunks(victimsKey{leaf, biggest})) {
-			most.remove(leaf)
-			return
-		}
-		most.fix(leaf)
-	}
-	return source{next: func() (victim, bool) {
-		if taken >= 0 {
-			advance(taken)
-			taken = -1
-		}
-		for leaf := most.best(); leaf >= 0; leaf = most.best() {
-			v, may := t.rule(first(leaf))
-			switch {
-			case !may:
-				most.remove(leaf)
-			case !t.takeable(v.chunk, false):
-				advance(leaf)
-			default:
-				taken = leaf
-				return v, true
-			}
-		}
-		return victim{}, false
-	}}
 }
 
 // takeable reports whether a chunk is still there and not protected.
@@ -152,16 +201,24 @@ func (t *trial) rule(c chunk) (victim, bool) {
 // fair is the guard against loops, at every level of the requester's path: its
 // side must not end above its share and fuller than a sibling that gave back.
 func (t *trial) fair() bool {
-	p := t.p
 	for _, v := range t.out {
-		by, at := p.tree.Split(t.j.leaf, p.jobs[v.job].leaf)
-		share, used := p.shares.Share[by], t.used[by].Add(t.want)
-		other := p.shares.Share[at]
-		if used > share && other > 0 && compareRatio(used, share, t.used[at], other) >= 0 {
+		if v.rule != RulePreempt && t.p.fuller(v.against, t.used[v.against].Add(t.want), v.at, t.used[v.at]) {
 			return false
 		}
 	}
 	return true
+}
+
+// tooFull reports whether taking v now would break that guard.
+func (t *trial) tooFull(v victim) bool {
+	return t.p.fuller(v.against, t.used[v.against].Add(t.want), v.at, t.used[v.at].Sub(v.amount))
+}
+
+// fuller reports whether queue a with use usedA is above its share and at least
+// as full as its sibling b with usedB.
+func (p *planner) fuller(a int, usedA quantity.MilliGPU, b int, usedB quantity.MilliGPU) bool {
+	shareA, shareB := p.shares.Share[a], p.shares.Share[b]
+	return usedA > shareA && shareB > 0 && compareRatio(usedA, shareA, usedB, shareB) >= 0
 }
 
 // compareRatio compares a/b with c/d; without a share the first is infinite.
@@ -185,9 +242,13 @@ func (p *planner) overservedLeaves(leaf int, want quantity.MilliGPU) []int {
 	var leaves []int
 	for q := leaf; q >= 0; q = p.tree.Queues[q].Parent {
 		within := p.used[q].Add(want) <= p.shares.Deserved[q]
+		alone := len(leaves) == 0 // nothing below q gives back, so q will use exactly want more
 		for _, sibling := range p.overservedChildren(p.tree.Queues[q].Parent) {
 			if sibling == q || p.tree.Queues[sibling].Pool != p.tree.Queues[leaf].Pool {
 				continue
+			}
+			if alone && p.fuller(q, p.used[q].Add(want), sibling, p.used[sibling]) {
+				continue // see fair: it would refuse every plan
 			}
 			if p.used[sibling] > p.enough(sibling) || within {
 				leaves = p.addLeaves(leaves, sibling)

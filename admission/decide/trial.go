@@ -191,11 +191,18 @@ func harmOf(out []victim) harm {
 	return h
 }
 
+// undo puts back everybody who was taken out: the same as reset, as long as the
+// requester was not seated.
+func (t *trial) undo() {
+	for len(t.out) > 0 {
+		t.putBack(len(t.out) - 1)
+	}
+}
+
 // again makes the trial one with exactly these victims taken out.
 func (t *trial) again(out []victim) {
-	kept := slices.Clone(out)
-	t.reset()
-	for _, v := range kept {
+	t.undo()
+	for _, v := range out {
 		t.takeOut(v)
 	}
 }

@@ -64,7 +64,7 @@ func BenchmarkCopyFrom(b *testing.B) {
 }
 
 func BenchmarkCapacity(b *testing.B) {
-	r := fleet(1000, func(_, at int, g *GPU) { g.ShareUsed, g.Shares = 8*gib*10, 1 })
+	r := fleet(1000, func(_, _ int, g *GPU) { g.ShareUsed, g.Shares = 80*gib, 1 })
 	some := fleet(1000, func(_, at int, g *GPU) { g.WholeUsed = at < 6 })
 	for _, c := range []struct {
 		name    string

@@ -11,12 +11,15 @@ type want struct {
 	mig    bool           // asks for MIG devices
 }
 
+// absurd is more GPUs than a node has, and so few that a sum of it is a number.
+const absurd = 1 << 20
+
 func wantOf(set *PodSet) want {
 	var w want
 	for i := range set.Requests {
 		switch r := &set.Requests[i]; r.Kind {
 		case Whole:
-			w.wholes += max(r.Count, 1)
+			w.wholes += min(max(r.Count, 1), absurd)
 		case Share:
 			w.share = true
 			if r.PPM == 0 {
@@ -63,13 +66,12 @@ func (r *Room) capacity(i int, set *PodSet, w *want, most int) int {
 			return countShares(r.gpus[i], *request, most)
 		}
 	}
-	c := newChooser(r.gpus[i], set.Requests)
-	for n := range most {
-		if !c.next() {
-			return n
-		}
+	c, possible := newChooser(r.gpus[i], set.Requests)
+	n := 0
+	for possible && n < most && c.next() {
+		n++
 	}
-	return most
+	return n
 }
 
 // countShares is how many single shares fit on gpus, at most most: they do not
@@ -96,7 +98,7 @@ func countShares(gpus []GPU, request Request, most int) int {
 // CountFit is how many pods of q fit at once, at most most.
 func (r *Room) CountFit(q Search, most int) int {
 	n, w := 0, wantOf(q.Set)
-	r.Nodes(q.Pool).each(q.Allowed, func(i int) bool {
+	r.Nodes(q.Pool).each(q.Allowed, nil, nil, func(i int) bool {
 		n += r.capacity(i, q.Set, &w, most-n)
 		return n >= most
 	})

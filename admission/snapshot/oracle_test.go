@@ -157,6 +157,7 @@ var profiles = []MIGProfile{{"1g", 1, 1}, {"1g+", 1, 2}, {"2g", 2, 2}, {"3g", 3,
 func randomRequest(t *rapid.T) Request {
 	r := Request{Kind: RequestKind(rapid.IntRange(0, 2).Draw(t, "kind")), Count: rapid.IntRange(1, 3).Draw(t, "count")}
 	switch r.Kind {
+	case Whole:
 	case Share:
 		r.Apart = rapid.IntRange(0, 2).Draw(t, "apart")
 		if rapid.IntRange(0, 3).Draw(t, "relative") == 0 {

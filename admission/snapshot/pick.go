@@ -44,7 +44,7 @@ func (r *Room) scan(q Search, w *want, least int, beside bool) (node int, held [
 	}
 	pool := r.Nodes(q.Pool)
 	if len(q.Set.Requests) == 0 {
-		pool.each(q.Allowed, try)
+		pool.each(q.Allowed, nil, nil, try)
 		return node, held, ok
 	}
 	for n := least; n <= r.facts.most; n++ {
@@ -56,7 +56,7 @@ func (r *Room) scan(q Search, w *want, least int, beside bool) (node int, held [
 		if parts := w.share || w.mig; parts && (beside || number == w.wholes) {
 			also = r.besides()
 		}
-		if r.set(number).all(pool, q.Allowed, also, try) {
+		if r.set(number).each(pool, q.Allowed, also, try) {
 			break
 		}
 	}

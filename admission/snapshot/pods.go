@@ -17,8 +17,8 @@ const maxSteps = 10_000
 // For the same reason a GPU is left out that is equal to one that was tried at
 // its place before: with the two exchanged, a solution would have been found.
 func choose(gpus []GPU, requests []Request) ([]GPU, []Held, bool) {
-	c := newChooser(gpus, requests)
-	if !c.next() {
+	c, possible := newChooser(gpus, requests)
+	if !possible || !c.next() {
 		return nil, nil, false
 	}
 	return c.gpus, c.held, true
@@ -33,12 +33,16 @@ type chooser struct {
 	steps    int
 }
 
-func newChooser(gpus []GPU, requests []Request) chooser {
+// newChooser is false if a request wants more GPUs than there are.
+func newChooser(gpus []GPU, requests []Request) (chooser, bool) {
 	n := 0
 	for i := range requests {
+		if requests[i].Count > len(gpus) {
+			return chooser{}, false
+		}
 		n += max(requests[i].Count, 1)
 	}
-	return chooser{gpus: slices.Clone(gpus), requests: requests, held: make([]Held, 0, n), groups: make([]int, 0, n)}
+	return chooser{gpus: slices.Clone(gpus), requests: requests, held: make([]Held, 0, n), groups: make([]int, 0, n)}, true
 }
 
 // next places one pod.

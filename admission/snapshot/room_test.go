@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -250,8 +251,40 @@ func TestFreeAsksForTheVeryDevices(t *testing.T) {
 
 func TestAnEqualGPUIsNotTriedAgain(t *testing.T) {
 	// Without that, this would try about 16 over 4 times 16 over 4 combinations.
-	c := newChooser(gpus(16), []Request{share(4, 30), share(4, 40), whole(16)})
-	if c.next() || maxSteps-c.steps > 100 {
+	c, possible := newChooser(gpus(16), []Request{share(4, 30), share(4, 40), whole(16)})
+	if !possible || c.next() || maxSteps-c.steps > 100 {
 		t.Errorf("an impossible pod took %d steps", maxSteps-c.steps)
+	}
+}
+
+func TestAbsurdNumbersFitNowhere(t *testing.T) {
+	huge := math.MaxInt
+	for name, requests := range map[string][]Request{
+		"whole GPUs":         {whole(huge), whole(huge), whole(huge)},
+		"shares":             {share(huge, 1), share(huge, 1)},
+		"bytes":              {{Kind: Share, Count: 1, Bytes: math.MaxInt64}},
+		"MIG devices":        {{Kind: MIG, Count: huge, Profile: MIGProfile{Compute: 1, Slices: 1}}},
+		"compute slices":     {{Kind: MIG, Count: 1, Profile: MIGProfile{Compute: huge, Slices: 1}}},
+		"memory slices":      {{Kind: MIG, Count: 1, Profile: MIGProfile{Compute: 1, Slices: huge}}},
+		"no slices":          {{Kind: MIG, Count: 1}},
+		"a kind of its own":  {{Kind: 7, Count: 1}},
+		"kinds all together": {whole(huge), share(huge, 1), {Kind: MIG, Count: huge}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := room(node("a", gpus(2)), node("b", migGPUs(2)), node("c", nil))
+			set := &PodSet{Requests: requests}
+			for _, spread := range []bool{false, true} {
+				if _, _, ok := r.Pick(Search{Set: set, Spread: spread}); ok {
+					t.Error("picked a node")
+				}
+			}
+			for i := range r.Len() {
+				_, took := r.Take(i, set)
+				_, reserved := r.Reserve(i, set)
+				if took || reserved || r.Capacity(i, set, huge) != 0 {
+					t.Errorf("node %d takes it", i)
+				}
+			}
+		})
 	}
 }

@@ -1,7 +1,6 @@
 package allocator_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -76,12 +75,12 @@ func (s *scheduler) Get(name string) (*resourcev1.DeviceClass, error) {
 func (s *scheduler) place(t *rapid.T, claims []*resourcev1.ResourceClaim) ([]resourcev1.DeviceRequestAllocationResult, bool) {
 	t.Helper()
 	features := structured.Features{ConsumableCapacity: true, PartitionableDevices: true, DeviceTaints: true, PrioritizedList: true, AdminAccess: true}
-	allocator, err := structured.NewAllocator(context.Background(), features, s.state, s, s.slices, s.cache)
+	allocator, err := structured.NewAllocator(t.Context(), features, s.state, s, s.slices, s.cache)
 	if err != nil {
 		t.Fatal(err)
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}
-	found, err := allocator.Allocate(context.Background(), node, claims)
+	found, err := allocator.Allocate(t.Context(), node, claims)
 	if err != nil && !errors.Is(err, structured.ErrFailedAllocationOnNode) {
 		t.Fatal(err)
 	}
