@@ -82,7 +82,7 @@ func (a *Applier) Apply(ctx context.Context, seen Seen, decisions []decide.Decis
 			return result, errors.Join(append(failures, ctx.Err())...)
 		}
 		err := a.one(ctx, seen, d, &result)
-		if err != nil && d.Promise != nil && d.Kind == decide.Hold {
+		if err != nil && d.Promise != nil {
 			a.dropped[d.Ref()] = true // nobody leaves for a plan that is not on record
 		}
 		switch {

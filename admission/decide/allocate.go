@@ -82,9 +82,14 @@ func (p *planner) take(a ask, places []place, now bool) {
 	p.seated(j, places)
 }
 
-// seated charges places to j, which is not touched again in this cycle.
+// seated charges places to j. What only grew may still be a victim; all others
+// are not touched again in this cycle.
 func (p *planner) seated(j *job, places []place) {
-	j.status = fixed
+	if j.live() && j.promise == nil {
+		p.forgetChunks(j.leaf)
+	} else {
+		j.status = fixed
+	}
 	for _, at := range places {
 		j.placed = append(j.placed, at)
 		p.charge(j.leaf, j.w.PodSets[at.set].Charge, j.w.NonPreemptible)

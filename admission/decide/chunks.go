@@ -55,6 +55,15 @@ func (p *planner) chunks(key victimsKey) []chunk {
 	return list
 }
 
+// forgetChunks makes chunks look at a queue again.
+func (p *planner) forgetChunks(leaf int) {
+	for _, known := range p.victims {
+		if known != nil {
+			known[leaf] = nil
+		}
+	}
+}
+
 func order(biggest bool) int {
 	if biggest {
 		return 1

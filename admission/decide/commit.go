@@ -48,12 +48,8 @@ func (p *planner) mayMakeRoom(a ask) bool {
 	if a.surplus && (j.start >= 0 || j.promise != nil && j.told < 0) {
 		return false // it was given devices in this cycle; further pods may ask in the next
 	}
-	return !j.evictedNow()
+	return true
 }
-
-// evictedNow reports whether j lost its devices in this cycle. Nobody is
-// evicted for it in the same cycle: who gave way first waits its turn.
-func (j *job) evictedNow() bool { return j.status == evicted }
 
 func (p *planner) noteProtected(a ask, until int64) {
 	if until > 0 {

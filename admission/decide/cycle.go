@@ -47,6 +47,7 @@ func (p *planner) round() bool {
 // reports whether one succeeded.
 func (p *planner) each(try func(ask) bool) bool {
 	line := p.newLine()
+	p.line = line
 	changed := false
 	for a, more := line.next(); more; a, more = line.next() {
 		switch {

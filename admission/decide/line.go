@@ -108,3 +108,20 @@ func (l *line) close() {
 	}
 	p.back = p.back[:0]
 }
+
+// moreImportant reports whether more important work of a's queue was passed by
+// in this line and could take over what a would get.
+func (l *line) moreImportant(a ask) bool {
+	p := l.p
+	j := &p.jobs[a.job]
+	for _, b := range p.waiting[j.leaf][:l.write[j.leaf]] {
+		o := &p.jobs[b.job]
+		if o.w.Priority <= j.w.Priority {
+			return false
+		}
+		if reason, _ := p.stop(o, p.want(b), p.used, p.solid); reason == "" && !p.neverFits(o) {
+			return true
+		}
+	}
+	return false
+}

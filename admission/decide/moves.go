@@ -23,10 +23,11 @@ func (p *planner) consolidateWithin(a ask) bool {
 
 // consolidate moves preemptible work of any queue so that a fits, if all of it
 // fits elsewhere. Only the gangs of preemptible work ask for that, surplus pods
-// do not, and not where pods are to be spread.
+// do not, and not where pods are to be spread, and not while more important work
+// of the same queue waits that would evict it again.
 func (p *planner) consolidate(a ask) bool {
 	j := &p.jobs[a.job]
-	if a.surplus || p.movesLeft == 0 || j.w.NonPreemptible || j.pool.spread || !p.mayMakeRoom(a) {
+	if a.surplus || p.movesLeft == 0 || j.w.NonPreemptible || j.pool.spread || !p.mayMakeRoom(a) || p.line.moreImportant(a) {
 		return false
 	}
 	key := futileKey{leaf: -1, fit: p.fitKey(a)}
@@ -68,8 +69,13 @@ func (t *trial) gatherAndMove(hot []int) bool {
 		return t.makeSpace()
 	})
 	for at := len(t.out) - 1; found && t.moved != nil && at >= 0; at-- {
-		if t.free(t.out[at].chunk) {
-			t.putBack(at)
+		v := t.out[at]
+		if !t.free(v.chunk) {
+			continue
+		}
+		t.putBack(at)
+		if reason, _ := t.p.stop(t.j, t.want, t.used, t.solid); reason != "" {
+			t.takeOut(v)
 		}
 	}
 	return found

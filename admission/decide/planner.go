@@ -24,6 +24,7 @@ type planner struct {
 	shapes  shapes
 	jobs    []job
 	waiting [][]ask // per queue of the tree: what waits, in its order
+	line    *line   // that is being gone through
 	back    []ask   // what waits again since a line was made; it joins when that ends
 	touched []int   // queues whose use the last plan changed
 

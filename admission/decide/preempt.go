@@ -15,6 +15,7 @@ func (p *planner) preempt(a ask) bool {
 		return false
 	}
 	t := p.begin(a)
+	t.own = true
 	if t.gather(t.fromOwn(false), nil) {
 		t.improve(func(map[int]int32) bool { return t.gather(t.fromOwn(true), nil) }, t.preemptible)
 		return p.commit(t)

@@ -84,6 +84,10 @@ func TestNonPreemptibleWorkStaysAndStaysInsideDeserved(t *testing.T) {
 				t.Fatalf("queue %s deserves %s and runs %s non-preemptible, %s before", a.Name, a.Deserved, a.NonPreemptible, before.Queues[i].NonPreemptible)
 			}
 			if a.Used > a.Limit && a.Used > before.Queues[i].Used {
+				for _, d := range r.Decisions {
+					t.Logf("%+v", d)
+				}
+				t.Logf("before %s", before.Queues[i].Used)
 				t.Fatalf("queue %s uses %s, its limit is %s", a.Name, a.Used, a.Limit)
 			}
 		}

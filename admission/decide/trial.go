@@ -23,6 +23,7 @@ type trial struct {
 	set    int   // the only podSet that needs devices, -1 = there are several
 	caps   []int // per node: pods of set that it could take, when set >= 0
 	fits   int   // their sum
+	own    bool  // victims are of the requester's own queue
 	tries  int   // placements of several podSets that may still be tried
 
 	seats     []place // of the requester, if room holds it already
@@ -62,7 +63,7 @@ func (p *planner) begin(a ask) *trial {
 	if set, only := single(t.j, t.counts); only {
 		t.set = set
 	}
-	t.protected = 0
+	t.protected, t.own = 0, false
 	t.reset()
 	return t
 }
@@ -108,6 +109,9 @@ func (t *trial) fit() bool {
 	if reason, _ := t.p.stop(t.j, t.want, t.used, t.solid); reason != "" {
 		return false
 	}
+	if t.own && t.grows() {
+		return false
+	}
 	if t.set >= 0 {
 		return t.fits >= t.counts[t.set]
 	}
@@ -118,6 +122,20 @@ func (t *trial) fit() bool {
 	t.p.scratch().CopyFrom(t.room)
 	_, ok := t.p.put(t.p.scratch(), t.j, t.counts)
 	return ok
+}
+
+// grows reports whether a queue of the requester's path would use more than
+// before and more than its share. Beyond its share a queue grows into free
+// devices only: what it gained by an eviction inside it would be taken back, and
+// the circle would begin anew.
+func (t *trial) grows() bool {
+	p := t.p
+	for q := t.j.leaf; q >= 0; q = p.tree.Queues[q].Parent {
+		if t.used[q].Add(t.want) > max(p.enough(q), p.used[q]) {
+			return true
+		}
+	}
+	return false
 }
 
 // takeOut frees a victim's devices.

@@ -30,12 +30,17 @@ type job struct {
 	pods            int    // parallelism and completions; 0 = 1
 	sleep           string // "" = 0s
 	noQueue         bool   // not under Kueue
+	priority        string // name of the WorkloadPriorityClass; "" = none
 }
 
 func (j job) yaml() string {
 	var claims, podClaims, labels, limits string
 	if !j.noQueue {
-		labels = fmt.Sprintf("labels: {kueue.x-k8s.io/queue-name: %s}", orDefault(j.queue, "h100"))
+		priority := ""
+		if j.priority != "" {
+			priority = ", kueue.x-k8s.io/priority-class: " + j.priority
+		}
+		labels = fmt.Sprintf("labels: {kueue.x-k8s.io/queue-name: %s%s}", orDefault(j.queue, "h100"), priority)
 	}
 	if j.template != "" {
 		podClaims = fmt.Sprintf("resourceClaims: [{name: gpu, resourceClaimTemplateName: %s}]", j.template)

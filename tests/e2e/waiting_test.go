@@ -12,31 +12,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// All 16 GPUs are taken; one more job waits, says why, and starts by itself when one ends.
+// All 16 GPUs are taken by the same team; one more of its jobs waits, says why,
+// and starts by itself when one ends.
 func TestAJobBeyondTheLastGPUWaitsAndStartsByItself(t *testing.T) {
 	fill := job{namespace: "team-a", name: "fill", template: "one-gpu", pods: 16, sleep: "1h"}
-	late := job{namespace: "team-b", name: "late", template: "one-gpu", sleep: "1s"}
+	late := job{namespace: "team-a", name: "late", template: "one-gpu", sleep: "1s"}
 	kubectl(t, template("team-a", "one-gpu", wholeGPU)+fill.yaml(), "apply", "--server-side", "-f", "-")
 	eventually(t, "16 running pods", func() string { return wantPhase(t, "team-a", "fill", corev1.PodRunning, 16) })
 
-	kubectl(t, template("team-b", "one-gpu", wholeGPU)+late.yaml(), "apply", "--server-side", "-f", "-")
+	kubectl(t, late.yaml(), "apply", "--server-side", "-f", "-")
 	reason := regexp.MustCompile(`(?s)Name:\s+fairshard\n.*?Message:\s+[^\n]*0 of 16`)
 	alt := regexp.MustCompile(`(?s)Message:\s+[^\n]*0 of 16[^\n]*\n.*?Name:\s+fairshard\n`)
 	eventually(t, "a reason with numbers on the Workload", func() string {
-		out := kubectl(t, "", "describe", "workload", "-n", "team-b")
+		out := kubectl(t, "", "describe", "workload", "-n", "team-a")
 		if reason.MatchString(out) || alt.MatchString(out) {
 			return ""
 		}
 		return out
 	})
-	if pods := podsOf(t, "team-b", "late"); len(pods) != 0 {
+	if pods := podsOf(t, "team-a", "late"); len(pods) != 0 {
 		t.Errorf("the waiting job has %d pods", len(pods))
 	}
 	kubectl(t, "", "delete", "pod", "-n", "team-a", podsOf(t, "team-a", "fill")[0].Name, "--wait=false")
 	// The deleted pod's replacement belongs to a started workload and comes first; the job's end frees all.
 	kubectl(t, "", "delete", "job", "-n", "team-a", "fill")
-	eventually(t, "the waiting job to complete", func() string { return wantComplete(t, "team-b", "late") })
-	kubectl(t, "", "delete", "job", "-n", "team-b", "late")
+	eventually(t, "the waiting job to complete", func() string { return wantComplete(t, "team-a", "late") })
+	kubectl(t, "", "delete", "job", "-n", "team-a", "late")
 	waitNothingHeld(t)
 }
 
