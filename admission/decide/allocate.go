@@ -99,6 +99,9 @@ func (p *planner) seated(j *job, places []place) {
 // newPromise keeps places for j.
 func (p *planner) newPromise(j *job, places []place) *snapshot.Promise {
 	j.promise = &snapshot.Promise{Nodes: p.nodes(j, places), Since: p.now}
+	if len(places) > 0 {
+		j.promise.Turn = places[0].turn
+	}
 	return j.promise
 }
 

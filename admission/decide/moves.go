@@ -260,6 +260,7 @@ func (t *trial) try(way clearing, q snapshot.Search) (place, []move, bool) {
 	if !ok {
 		return place{}, nil, false
 	}
+	seat := t.p.newPlace(t.set, way.node, held)
 	slices.SortStableFunc(way.jobs, func(a, b int) int { return cmp.Compare(t.p.jobs[b].minimum, t.p.jobs[a].minimum) })
 	moves := make([]move, 0, len(way.jobs))
 	for _, at := range way.jobs {
@@ -275,5 +276,5 @@ func (t *trial) try(way clearing, q snapshot.Search) (place, []move, bool) {
 		moves = append(moves, move{at, places})
 	}
 	t.next.CopyFrom(room)
-	return t.p.newPlace(t.set, way.node, held), moves, true
+	return seat, moves, true
 }

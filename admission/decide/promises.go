@@ -24,7 +24,8 @@ func (p *planner) keepPromises() {
 		}
 	}
 	slices.SortFunc(promised, func(a, b ask) int {
-		return cmp.Or(cmp.Compare(p.jobs[a.job].w.Promise.Since, p.jobs[b.job].w.Promise.Since), p.earlier(a, b))
+		x, y := p.jobs[a.job].w.Promise, p.jobs[b.job].w.Promise
+		return cmp.Or(cmp.Compare(x.Since, y.Since), cmp.Compare(x.Turn, y.Turn), p.earlier(a, b))
 	})
 	for _, a := range promised {
 		p.keepPromise(a)

@@ -157,13 +157,14 @@ type promise struct {
 	Version int        `json:"version"`
 	Nodes   [][]string `json:"nodes"` // per podSet, the node of every pod
 	Since   int64      `json:"since"` // Unix nanoseconds
+	Turn    int        `json:"turn"`
 }
 
 const promiseVersion = 1
 
 // EncodePromise returns the text of classes.AnnotationPromise.
 func EncodePromise(p *snapshot.Promise) (string, error) {
-	text, err := json.Marshal(promise{promiseVersion, p.Nodes, p.Since})
+	text, err := json.Marshal(promise{promiseVersion, p.Nodes, p.Since, p.Turn})
 	if err != nil {
 		return "", fmt.Errorf("encode promise: %w", err)
 	}
@@ -179,5 +180,5 @@ func promiseOf(w *kueuev1.Workload) *snapshot.Promise {
 	if err := decoder.Decode(&p); err != nil || p.Version != promiseVersion || len(p.Nodes) != len(w.Spec.PodSets) {
 		return nil
 	}
-	return &snapshot.Promise{Nodes: p.Nodes, Since: p.Since}
+	return &snapshot.Promise{Nodes: p.Nodes, Since: p.Since, Turn: p.Turn}
 }

@@ -132,11 +132,7 @@ func (r *run) apply(n int, decisions []decide.Decision) bool {
 			r.record(n, d)
 		}
 	}
-	for _, d := range decisions {
-		if d.Promise != nil && r.scenario.ReleaseCycles == 0 {
-			r.keepPromise(room, n, d)
-		}
-	}
+	r.keepPromises(room, n, decisions)
 	for i := range r.s.Nodes {
 		r.s.Nodes[i].GPUs = room.GPUs(i)
 		if r.s.Nodes[i].Free != nil {
@@ -198,6 +194,23 @@ func (r *run) hold(at int, d decide.Decision) {
 	name := r.s.Workloads[at].Name
 	if !slices.Contains(r.holds[name], reason) {
 		r.holds[name] = append(r.holds[name], reason)
+	}
+}
+
+// keepPromises keeps the promises of a cycle in their order.
+func (r *run) keepPromises(room *snapshot.Room, n int, decisions []decide.Decision) {
+	if r.scenario.ReleaseCycles > 0 {
+		return
+	}
+	var promised []decide.Decision
+	for _, d := range decisions {
+		if d.Promise != nil {
+			promised = append(promised, d)
+		}
+	}
+	slices.SortStableFunc(promised, func(a, b decide.Decision) int { return a.Promise.Turn - b.Promise.Turn })
+	for _, d := range promised {
+		r.keepPromise(room, n, d)
 	}
 }
 

@@ -138,6 +138,7 @@ type Workload struct {
 type Promise struct {
 	Nodes [][]string // per podSet, the node of every pod
 	Since int64
+	Turn  int // promises of the same time are kept in this order: then all fit
 }
 
 // Key returns "namespace/name"; the name alone in a scenario, which has no namespaces.
