@@ -144,6 +144,7 @@ type Account struct {
 	Cohort         bool
 	Pool           string
 	Deserved       quantity.MilliGPU // as promised
+	Effective      quantity.MilliGPU // what counts as deserved now, where more was promised than there is
 	Share          quantity.MilliGPU
 	Limit          quantity.MilliGPU
 	Used           quantity.MilliGPU
@@ -159,7 +160,7 @@ func Accounting(s snapshot.Snapshot, policy Policy, now time.Time) Accounts {
 	for i := range p.tree.Queues {
 		q := &p.tree.Queues[i]
 		out.Queues = append(out.Queues, Account{
-			Name: q.Spec.Name, Cohort: q.Spec.Cohort, Pool: q.Pool, Deserved: q.Deserved, Limit: q.Spec.Limit,
+			Name: q.Spec.Name, Cohort: q.Spec.Cohort, Pool: q.Pool, Deserved: q.Deserved, Effective: p.shares.Deserved[i], Limit: q.Spec.Limit,
 			Share: p.shares.Share[i], Used: p.used[i], NonPreemptible: p.solid[i], Demand: p.shares.Demand[i],
 		})
 	}

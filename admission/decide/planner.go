@@ -30,6 +30,9 @@ type planner struct {
 
 	hard  *snapshot.Room // what is free now
 	soft  *snapshot.Room // what will be free; nil while that is the same
+	real  *snapshot.Room // hard without what is kept for others; nil while nothing is
+	kept  snapshot.Nodes // nodes with devices that are kept for others
+	avoid bool           // search leaves those nodes out
 	empty *snapshot.Room // the hardware: nothing held, everything healthy; made when first asked for
 
 	used  []quantity.MilliGPU // per queue of the tree, charged now

@@ -62,7 +62,7 @@ func (p *planner) keepPromise(a ask) {
 func (p *planner) seatAt(a ask, nodes [][]string) (places []place, now, ok bool) {
 	j := &p.jobs[a.job]
 	p.scratch().CopyFrom(p.hard)
-	if places, ok = p.putAt(p.scratch(), a, nodes); ok {
+	if places, ok = p.putAt(p.scratch(), a, nodes); ok && p.sameChoice(j, places) {
 		p.hard.CopyFrom(p.scratch())
 		p.holdAll(p.soft, j, places)
 		return places, true, true

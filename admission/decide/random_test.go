@@ -2,6 +2,7 @@ package decide_test
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"pgregory.net/rapid"
@@ -23,10 +24,10 @@ type sample struct {
 	s snapshot.Snapshot
 }
 
-func (t sample) among(name string, of ...int) int { return rapid.SampledFrom(of).Draw(t.T, name) }
+func (c *sample) among(name string, of ...int) int { return rapid.SampledFrom(of).Draw(c.T, name) }
 
-func (t sample) chance(name string, percent int) bool {
-	return rapid.IntRange(0, 99).Draw(t.T, name) < percent
+func (c *sample) chance(name string, percent int) bool {
+	return rapid.IntRange(0, 99).Draw(c.T, name) < percent
 }
 
 // randomCluster draws nodes, a tree and workloads, of which some run.
@@ -171,6 +172,12 @@ func (c *sample) run() {
 		}
 		set.Pods, w.State, w.StartedAt = pods, snapshot.Started, start-int64(c.among("since", 0, 1, 10, 1000))*1e9
 	}
+	c.keep(room)
+}
+
+// keep makes what room has free the snapshot's.
+func (c *sample) keep(room *snapshot.Room) {
+	c.s.Nodes = slices.Clone(c.s.Nodes)
 	for i := range c.s.Nodes {
 		c.s.Nodes[i].GPUs = room.GPUs(i)
 		if c.s.Nodes[i].Free != nil {

@@ -26,6 +26,9 @@ func (p *planner) search(j *job, set int) snapshot.Search {
 	if s.Constraint > 0 && s.Constraint <= len(p.allowed) {
 		q.Allowed = p.allowed[s.Constraint-1]
 	}
+	if p.avoid {
+		q.Allowed = j.pool.nodes.Without(p.kept, q.Allowed)
+	}
 	return q
 }
 
@@ -81,6 +84,45 @@ func (p *planner) puts(room *snapshot.Room, j *job, counts []int) ([]place, bool
 	return places, ok
 }
 
+// putNow is puts on what is free now. On nodes where devices are kept for others
+// it places a pod only if kube-scheduler, which does not know of that, would
+// choose the same devices.
+func (p *planner) putNow(j *job, counts []int) ([]place, bool) {
+	if p.real == nil {
+		return p.puts(p.hard, j, counts)
+	}
+	p.avoid = true
+	places, ok := p.puts(p.hard, j, counts)
+	p.avoid = false
+	if ok {
+		p.holdAll(p.real, j, places)
+		return places, true
+	}
+	before := p.hard.Fork()
+	if places, ok = p.puts(p.hard, j, counts); ok && p.sameChoice(j, places) {
+		return places, true
+	}
+	p.hard.CopyFrom(before)
+	return nil, false
+}
+
+// sameChoice reports whether kube-scheduler would choose the devices of places,
+// and takes them if so.
+func (p *planner) sameChoice(j *job, places []place) bool {
+	if p.real == nil {
+		return true
+	}
+	trial := p.real.Fork()
+	for _, at := range places {
+		held, fits := trial.Take(at.node, &j.w.PodSets[at.set])
+		if !fits || !slices.Equal(held, at.held) {
+			return false
+		}
+	}
+	p.real = trial
+	return true
+}
+
 // single returns the only podSet that devices are placed for.
 func single(j *job, counts []int) (int, bool) {
 	only, n := 0, 0
@@ -105,7 +147,7 @@ func (p *planner) scratch() *snapshot.Room {
 func (p *planner) seat(a ask) (places []place, now, ok bool) {
 	j, counts, key := &p.jobs[a.job], p.counts(a), p.fitKey(a)
 	if !p.tight[key] {
-		if places, ok = p.puts(p.hard, j, counts); ok {
+		if places, ok = p.putNow(j, counts); ok {
 			p.holdAll(p.soft, j, places)
 			return places, true, true
 		}
@@ -135,7 +177,11 @@ func (p *planner) holdAll(room *snapshot.Room, j *job, places []place) {
 // block keeps what is free now of places in soft from everybody else, so that
 // what is free now stays a part of what will be free.
 func (p *planner) block(j *job, places []place) {
+	if p.real == nil {
+		p.real, p.kept = p.hard.Fork(), snapshot.NewNodes(p.hard.Len())
+	}
 	for _, at := range places {
+		p.kept.Add(at.node)
 		p.hard.Hold(at.node, nil, &j.w.PodSets[at.set].Needs)
 		for _, d := range at.held {
 			if rest, some := remaining(p.hard.GPUs(at.node)[d.GPU], d); some {

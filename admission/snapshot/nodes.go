@@ -40,3 +40,15 @@ func (s Nodes) each(a, b, c Nodes, do func(i int) (stop bool)) bool {
 	}
 	return false
 }
+
+// Without returns the nodes of s that are in also (nil = all) and not in out.
+func (s Nodes) Without(out, also Nodes) Nodes {
+	left := make(Nodes, len(s))
+	for w := range s {
+		left[w] = s[w] &^ out[w]
+		if also != nil {
+			left[w] &= also[w]
+		}
+	}
+	return left
+}
