@@ -48,6 +48,15 @@ func remove(t *testing.T, jobs ...job) {
 	waitNothingHeld(t)
 }
 
+// removeAll removes all jobs, those of the example too.
+func removeAll(t *testing.T) {
+	t.Helper()
+	for _, namespace := range []string{"team-a", "team-b"} {
+		kubectl(t, "", "delete", "job", "-n", namespace, "--all")
+	}
+	waitNothingHeld(t)
+}
+
 // wantEvent says what the events with a reason on an object of that kind and
 // name prefix say, until one holds all texts.
 func wantEvent(t *testing.T, namespace, kind, prefix, reason string, texts ...string) string {
@@ -77,6 +86,7 @@ func wantEvent(t *testing.T, namespace, kind, prefix, reason string, texts ...st
 // that are enough, and no others, and everybody is told who, which rule and the
 // numbers.
 func TestABorrowingTeamGivesBackWhenTheDeservingTeamComes(t *testing.T) {
+	removeAll(t)
 	kubectl(t, gpuTemplate("team-a", 2)+gpuTemplate("team-b", 1), "apply", "--server-side", "-f", "-")
 	var borrowed []job
 	for i := range 6 { // 12 of 16 GPUs; the team deserves 8
@@ -124,6 +134,7 @@ func TestABorrowingTeamGivesBackWhenTheDeservingTeamComes(t *testing.T) {
 
 // A gang starts whole or not at all.
 func TestAGangStartsWholeOrNotAtAll(t *testing.T) {
+	removeAll(t)
 	kubectl(t, gpuTemplate("team-a", 1)+gpuTemplate("team-a", 8), "apply", "--server-side", "-f", "-")
 	one := job{namespace: "team-a", name: "one", template: "gpus-1", sleep: "1h"}
 	start(t, one)
@@ -143,6 +154,7 @@ func TestAGangStartsWholeOrNotAtAll(t *testing.T) {
 
 // More important work of the same queue makes less important work give way.
 func TestMoreImportantWorkPreemptsInsideItsQueue(t *testing.T) {
+	removeAll(t)
 	kubectl(t, `
 apiVersion: kueue.x-k8s.io/v1beta2
 kind: WorkloadPriorityClass
@@ -168,6 +180,7 @@ value: 1000
 // Two nodes with half of their GPUs used are consolidated for a job that needs
 // a whole node, and nobody loses anything but a restart.
 func TestFragmentedNodesAreConsolidated(t *testing.T) {
+	removeAll(t)
 	kubectl(t, gpuTemplate("team-a", 4)+gpuTemplate("team-a", 8), "apply", "--server-side", "-f", "-")
 	var jobs []job
 	for i := range 4 {
