@@ -152,6 +152,36 @@ func (p pot) withHistory(weight, weights uint64, used quantity.MilliGPU) uint64 
 	return uint64(max(result, 0))
 }
 
+// fill gives each claim its part by weight, as rounds does, but claims that get
+// all they want are settled first and rounding comes once, at the end: so a
+// larger weight never lowers a part. Each turn settles a claim or is the last.
+func (p pot) fill(group []*claim, rest quantity.MilliGPU) quantity.MilliGPU {
+	open := slices.DeleteFunc(slices.Clone(group), func(c *claim) bool { return c.share >= c.want || c.weight == 0 })
+	for len(open) > 0 {
+		parts, sum := p.parts(open)
+		at, before := rest, len(open)
+		settled := make(map[*claim]bool, len(open))
+		for i, c := range open {
+			whole, frac := part(at, parts[i], sum)
+			if missing := c.want - c.share; missing <= whole.Add(quantity.MilliGPU(frac.milli())) {
+				c.share, settled[c] = c.want, true
+				rest -= missing
+			}
+		}
+		open = slices.DeleteFunc(open, func(c *claim) bool { return settled[c] })
+		if len(open) < before {
+			continue
+		}
+		for i, c := range open {
+			whole, frac := part(at, parts[i], sum)
+			c.share, c.fraction = c.share+whole, frac
+			rest -= whole
+		}
+		break
+	}
+	return rest
+}
+
 // remainders gives what rounding left to the largest fractions, at most one GPU each.
 func remainders(group []*claim, rest quantity.MilliGPU) quantity.MilliGPU {
 	waiting := slices.DeleteFunc(slices.Clone(group), func(c *claim) bool { return c.fraction.num == 0 })

@@ -62,7 +62,7 @@ func slowLevel(in Input, demand []*big.Rat, queues []int, total *big.Rat, shares
 		for _, m := range level {
 			scaled = append(scaled, &member{weight: m.deserved, want: m.share, share: new(big.Rat), part: new(big.Rat)})
 		}
-		slowDivide(scaled, new(big.Rat).Set(total))
+		slowFill(scaled, new(big.Rat).Set(total))
 		for i, m := range level {
 			m.share = least(scaled[i].share, m.share)
 		}
@@ -127,6 +127,61 @@ func slowDivide(level []*member, rest *big.Rat) {
 			m.share = new(big.Rat).Add(m.share, give)
 			rest.Sub(rest, give)
 		}
+	}
+}
+
+// slowFill raises all shares together, each as fast as its weight says, until
+// there is nothing left or nobody wants more, and rounds at the end.
+func slowFill(level []*member, rest *big.Rat) {
+	var open []*member
+	for _, m := range level {
+		if m.weight.Sign() > 0 && m.share.Cmp(m.want) < 0 {
+			open = append(open, m)
+		}
+	}
+	for len(open) > 0 {
+		weights := new(big.Rat)
+		for _, m := range open {
+			weights.Add(weights, m.weight)
+		}
+		fair := func(m *member) *big.Rat {
+			return new(big.Rat).Quo(new(big.Rat).Mul(rest, m.weight), weights)
+		}
+		full := slices.Collect(func(yield func(*member) bool) {
+			for _, m := range open {
+				if m.want.Cmp(fair(m)) <= 0 && !yield(m) {
+					return
+				}
+			}
+		})
+		if len(full) > 0 {
+			for _, m := range full {
+				m.share = m.want
+				rest = new(big.Rat).Sub(rest, m.want)
+			}
+			open = slices.DeleteFunc(open, func(m *member) bool { return slices.Contains(full, m) })
+			continue
+		}
+		for _, m := range open {
+			m.share = floor(fair(m))
+			m.part = new(big.Rat).Sub(fair(m), m.share)
+		}
+		for _, m := range open {
+			rest = new(big.Rat).Sub(rest, m.share)
+		}
+		break
+	}
+	var waiting []*member
+	for _, m := range level {
+		if m.part.Sign() > 0 {
+			waiting = append(waiting, m)
+		}
+	}
+	slices.SortStableFunc(waiting, func(a, b *member) int { return b.part.Cmp(a.part) })
+	for _, m := range waiting {
+		give := least(big.NewRat(1, 1), rest)
+		m.share = new(big.Rat).Add(m.share, give)
+		rest = new(big.Rat).Sub(rest, give)
 	}
 }
 

@@ -147,7 +147,7 @@ func (d *division) scale(queues []int, list []claim, total quantity.MilliGPU) {
 		promised[i] = claim{weight: int64(d.out.Deserved[at] >> shift), want: list[i].share}
 		claims[i] = &promised[i]
 	}
-	pot{total: total}.divide(claims, total)
+	remainders(claims, pot{total: total}.fill(claims, total))
 	for i, at := range queues {
 		list[i].share = min(promised[i].share, list[i].share)
 		d.out.Deserved[at] = list[i].share
