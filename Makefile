@@ -8,7 +8,7 @@ SHELL := /bin/bash
 export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations
 
 PRODUCT  := ./classes/... ./driver/... ./kubeletplugin/... ./admission/... ./cmd/...
-TESTS    := ./tests/arch/... ./tests/gpusim/... ./tests/harness/... ./tests/demo/... ./tests/probe/... ./tests/allocator/...
+TESTS    := ./tests/arch/... ./tests/gpusim/... ./tests/harness/... ./tests/demo/... ./tests/probe/... ./tests/allocator/... ./tests/scenarios/...
 UNIT     := $(PRODUCT) $(TESTS)
 MODULES  := tests/cluster
 TOOL     := go tool -modfile=tests/tools/go.mod
@@ -56,14 +56,17 @@ demo-down: bin/demo bin/fairshard-cluster ## end the cluster of `make demo`
 	@bin/demo -dir "$(E2E_DIR)" -down
 
 # Random tests: rapid runs a tenth of the long count. The flag exists only in packages that use rapid.
-CHECKS      ?= 100
-RAPID_PKGS   = $(shell grep -rl 'pgregory.net/rapid' --include='*_test.go' classes driver kubeletplugin admission tests/gpusim  tests/allocator 2>/dev/null | xargs -r -n1 dirname | sort -u | sed 's,^,./,')
+CHECKS         ?= 100
+PLANNER_CHECKS ?= 10000
+PLANNER        := ./admission/tree ./admission/fairshare ./admission/snapshot ./admission/decide ./tests/allocator
+RAPID_PKGS   = $(shell grep -rl 'pgregory.net/rapid' --include='*_test.go' classes driver kubeletplugin admission tests/gpusim tests/allocator 2>/dev/null | xargs -r -n1 dirname | sort -u | sed 's,^,./,')
 
 .PHONY: unit
 unit: ## the fast loop: unit tests with the race detector, random order
 	@go test -race -shuffle=on $(UNIT)
 	@for m in $(MODULES); do go -C $$m test -shuffle=on ./...; done
 	@if [ "$(CHECKS)" != 100 ]; then go test $(RAPID_PKGS) -rapid.checks=$(CHECKS); fi
+	@go test -timeout=60m $(PLANNER) -rapid.checks=$(PLANNER_CHECKS)
 
 .PHONY: integration
 integration: programs build ## our controller against a real API server and a real Kueue (root)
@@ -90,7 +93,7 @@ cluster-test: programs ## the one-machine cluster itself: up twice, crashes, and
 
 .PHONY: test-long
 test-long: ## the same with the long counts of the random tests
-	@$(MAKE) --no-print-directory test CHECKS=1000
+	@$(MAKE) --no-print-directory test CHECKS=1000 PLANNER_CHECKS=100000
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (default 30s)

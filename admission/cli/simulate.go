@@ -36,13 +36,13 @@ func simulateCommand() *cobra.Command {
 		Use: "simulate -f FILE", Short: "Run the planner on scenario files", Long: simulateLong, Example: simulateExample,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			print, known := printers[format]
+			show, known := printers[format]
 			if !known {
 				return fmt.Errorf("-o %q is not known: use json, yaml or table", format)
 			}
 			results, wrong := runFiles(files)
 			if len(results) > 0 {
-				if err := print(cmd.OutOrStdout(), results); err != nil {
+				if err := show(cmd.OutOrStdout(), results); err != nil {
 					return fmt.Errorf("print results: %w", err)
 				}
 			}

@@ -51,21 +51,26 @@ func (p *planner) ourDevices() (ours []use, first []int) {
 		for s := range p.in.Workloads[w].PodSets {
 			pods := p.in.Workloads[w].PodSets[s].Pods
 			for at := range pods {
-				node, known := p.hard.Find(pods[at].Node)
-				if !known {
-					continue
-				}
-				for _, d := range pods[at].Devices {
-					if at := first[node] + d.GPU; d.GPU >= 0 && at < first[node+1] {
-						ours[at].whole = ours[at].whole || d.Kind == snapshot.Whole
-						ours[at].bytes = ours[at].bytes.Add(d.Bytes)
-						ours[at].mask |= d.Mask
-					}
+				if node, known := p.hard.Find(pods[at].Node); known {
+					addUse(ours[first[node]:first[node+1]], pods[at].Devices)
 				}
 			}
 		}
 	}
 	return ours, first
+}
+
+// addUse adds the devices of a pod to those of its node.
+func addUse(node []use, devices []snapshot.Held) {
+	for _, d := range devices {
+		if d.GPU < 0 || d.GPU >= len(node) {
+			continue
+		}
+		u := &node[d.GPU]
+		u.whole = u.whole || d.Kind == snapshot.Whole
+		u.bytes = u.bytes.Add(d.Bytes)
+		u.mask |= d.Mask
+	}
 }
 
 // foreign is what is held of g beyond ours.

@@ -108,8 +108,7 @@ func TestNoWorkloadWaitsWhileItFits(t *testing.T) {
 			if w.Running || len(w.Reasons) == 0 {
 				continue
 			}
-			switch classes.Reason(w.Reasons[0].Code) {
-			case classes.ReasonOverLimit, classes.ReasonNonPreemptibleOverDeserved, classes.ReasonBehindHead:
+			if slices.Contains([]classes.Reason{classes.ReasonOverLimit, classes.ReasonNonPreemptibleOverDeserved, classes.ReasonBehindHead}, classes.Reason(w.Reasons[0].Code)) {
 				continue
 			}
 			need := job.PodSets[0].Count

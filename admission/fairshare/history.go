@@ -20,14 +20,14 @@ type History struct {
 // half-life, recent use counts more. Samples that are negative, reversed or of
 // the future are ignored; those that reach over the window are cut.
 func Average(samples []snapshot.Sample, h History) map[string]quantity.MilliGPU {
-	total, weights := map[string]wide{}, wide{}
-	var oldest int64 = h.Now
+	total := map[string]wide{}
+	oldest := h.Now
 	for _, s := range samples {
 		if from, to := h.cut(s); to > from {
 			oldest = min(oldest, from)
 		}
 	}
-	weights = h.weight(oldest, h.Now)
+	weights := h.weight(oldest, h.Now)
 	for _, s := range samples {
 		if from, to := h.cut(s); to > from {
 			total[s.Queue] = total[s.Queue].add(h.weight(from, to).times(uint64(min(s.Used, maxTotal))))

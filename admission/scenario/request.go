@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -89,5 +90,6 @@ func (b *builder) smallest(pool string) snapshot.GPU {
 	if len(found) == 0 {
 		return snapshot.GPU{Usable: defaultMemory, Step: step, Min: step}
 	}
-	return slices.MinFunc(found, func(a, b snapshot.GPU) int { return int(min(max(a.Usable-b.Usable, -1), 1)) }).Empty()
+	least := slices.MinFunc(found, func(a, b snapshot.GPU) int { return cmp.Compare(a.Usable, b.Usable) })
+	return least.Empty()
 }

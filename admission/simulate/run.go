@@ -123,7 +123,7 @@ func (r *run) apply(n int, decisions []decide.Decision) bool {
 		r.record(n, d)
 	}
 	r.putAll(room)
-	r.leave(room, n)
+	changed = r.leave(room, n) || changed
 	for _, d := range decisions {
 		if d.Kind == decide.Evict {
 			at := slices.IndexFunc(r.s.Workloads, func(w snapshot.Workload) bool { return w.UID == d.UID })
@@ -281,8 +281,9 @@ func (r *run) evict(room *snapshot.Room, n, at int, d decide.Decision) {
 	}
 }
 
-// leave ends the pods whose time has come.
-func (r *run) leave(room *snapshot.Room, n int) {
+// leave ends the pods whose time has come, and reports whether there were any.
+func (r *run) leave(room *snapshot.Room, n int) bool {
+	before := len(r.leaving)
 	r.leaving = slices.DeleteFunc(r.leaving, func(l leaving) bool {
 		if l.until > n {
 			return false
@@ -294,6 +295,7 @@ func (r *run) leave(room *snapshot.Room, n int) {
 		set.Pods = slices.DeleteFunc(set.Pods, func(p snapshot.Pod) bool { return p.Leaving && p.Name == l.pod.Name })
 		return true
 	})
+	return len(r.leaving) < before
 }
 
 func (r *run) record(n int, d decide.Decision) {

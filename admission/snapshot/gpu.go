@@ -140,7 +140,8 @@ func (g *GPU) freeMilli() quantity.MilliGPU {
 }
 
 // Empty returns g with nothing held.
-func (g GPU) Empty() GPU {
-	g.WholeUsed, g.ShareUsed, g.Shares, g.MIGUsed = false, 0, 0, 0
-	return g
+func (g *GPU) Empty() GPU {
+	empty := *g
+	empty.WholeUsed, empty.ShareUsed, empty.Shares, empty.MIGUsed = false, 0, 0, 0
+	return empty
 }
