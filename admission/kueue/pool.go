@@ -112,6 +112,9 @@ func shareFacts(device *resourcev1.Device) (Pool, bool) {
 		if policy.ValidRange.Step != nil {
 			facts.Step = quantity.Bytes(policy.ValidRange.Step.Value())
 		}
+	} else if policy != nil && len(policy.ValidValues) > 0 { // a GPU below two steps offers all or nothing
+		facts.Min = quantity.Bytes(policy.ValidValues[0].Value())
+		facts.Step = facts.Min
 	}
 	return facts, true
 }

@@ -270,7 +270,7 @@ func memory(capacity *resourcev1.CapacityRequirements) int64 {
 	}
 	for _, name := range []resourcev1.QualifiedName{classes.CapMemory, classes.DriverName + "/" + classes.CapMemory} {
 		if amount, named := capacity.Requests[name]; named {
-			return amount.Value()
+			return max(amount.Value(), 1) // an explicit 0 takes the least there is, not everything
 		}
 	}
 	return 0

@@ -139,6 +139,9 @@ func evictedAt(w *kueuev1.Workload) int64 {
 // count is the number of pods that still need devices: those that finished for good are given back.
 func count(w *kueuev1.Workload, set *kueuev1.PodSet) int {
 	n := int(set.Count)
+	if w.Status.Admission == nil { // evicted, and not reserved again yet
+		return n
+	}
 	for _, assignment := range w.Status.Admission.PodSetAssignments {
 		if assignment.Name == set.Name && assignment.Count != nil {
 			n = int(*assignment.Count)
