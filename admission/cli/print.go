@@ -145,9 +145,13 @@ func printTable(w io.Writer, results []simulate.Result) error {
 }
 
 func printOne(w io.Writer, r simulate.Result) {
-	rest := fmt.Sprintf("at rest after %d cycles", r.Cycles)
+	cycles := fmt.Sprintf("%d cycles", r.Cycles)
+	if r.Cycles == 1 {
+		cycles = "1 cycle"
+	}
+	rest := "at rest after " + cycles
 	if !r.Stable {
-		rest = fmt.Sprintf("NOT at rest after %d cycles", r.Cycles)
+		rest = "NOT " + rest
 	}
 	fmt.Fprintf(w, "%s: %s\n", r.Name, rest)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

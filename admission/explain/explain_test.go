@@ -4,6 +4,9 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
+	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -115,5 +118,21 @@ func TestEveryReasonIsInTheTable(t *testing.T) {
 	})
 	if found != len(who) || found < 10 {
 		t.Errorf("classes has %d reasons, the table %d", found, len(who))
+	}
+}
+
+// The table of deployments/README.md has every code once, with who can act.
+func TestTheDocumentedReasonsAreTheTable(t *testing.T) {
+	text, err := os.ReadFile("../../deployments/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[classes.Reason]classes.Who{}
+	row := regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| ([a-z ]+) \\|")
+	for _, match := range row.FindAllStringSubmatch(string(text), -1) {
+		documented[classes.Reason(match[1])] = classes.Who(match[2])
+	}
+	if !maps.Equal(documented, who) {
+		t.Errorf("documented %v\nthe table  %v", documented, who)
 	}
 }

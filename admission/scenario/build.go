@@ -15,7 +15,8 @@ import (
 
 // Bounds of a file: a typing error should not take all memory.
 const (
-	maxGPUsPerNode = 10_000
+	maxGPUsPerNode = 1024
+	maxGPUsDivided = 100_000 // where nothing is placed
 	maxPods        = 100_000
 )
 
@@ -55,8 +56,12 @@ func (b *builder) addNodes() error {
 		if _, twice := b.nodes[n.Name]; twice {
 			return fmt.Errorf("node %s: there are two of this name", n.Name)
 		}
-		if n.GPUs < 0 || n.GPUs > maxGPUsPerNode {
-			return fmt.Errorf("node %s: gpus %d must be 0 to %d", n.Name, n.GPUs, maxGPUsPerNode)
+		most := maxGPUsPerNode
+		if b.scenario.FairShareOnly {
+			most = maxGPUsDivided
+		}
+		if n.GPUs < 0 || n.GPUs > most {
+			return fmt.Errorf("node %s: gpus %d must be 0 to %d", n.Name, n.GPUs, most)
 		}
 		b.nodes[n.Name] = i
 		out, err := n.node()
