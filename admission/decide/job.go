@@ -63,6 +63,9 @@ func elastic(w *snapshot.Workload) bool {
 	return len(w.PodSets) == 1 && w.MinPods > 0 && w.MinPods < w.PodSets[0].Count
 }
 
+// surplus reports whether j holds more than its minimum.
+func (j *job) surplus() bool { return elastic(j.w) && len(j.placed) > j.w.MinPods }
+
 // makeJobs reads the workloads.
 func (p *planner) makeJobs() {
 	p.jobs = make([]job, len(p.in.Workloads))

@@ -208,11 +208,14 @@ func (t *trial) clearing(node int, q snapshot.Search, moved []move) clearing {
 	return way
 }
 
-// movable lists the workloads of a node that may move, as whole chunks.
+// movable lists the workloads of a node that may move, as whole chunks. Surplus
+// pods do not move for a borrower: if their workload came back without them, it
+// would reclaim them at once.
 func (t *trial) movable(node int, moved []move) []chunk {
 	var out []chunk
+	borrows := t.used[t.j.leaf].Add(t.want) > t.p.shares.Share[t.j.leaf]
 	for _, at := range t.p.residentsOf(node) {
-		if !t.p.mayGo(at) || at == t.a.job || t.p.jobs[at].pool != t.j.pool ||
+		if !t.p.mayGo(at) || at == t.a.job || t.p.jobs[at].pool != t.j.pool || borrows && t.p.jobs[at].surplus() ||
 			slices.ContainsFunc(moved, func(m move) bool { return m.job == at }) ||
 			slices.ContainsFunc(t.out, func(v victim) bool { return v.job == at }) {
 			continue

@@ -7,10 +7,11 @@ import (
 )
 
 // reclaim makes other queues give back what a needs. The requester's queue must
-// stay within its fair share with it.
+// stay within its fair share with it. Nobody is evicted for surplus pods while
+// more important work of their queue waits, which would take them over.
 func (p *planner) reclaim(a ask) bool {
 	j := &p.jobs[a.job]
-	if !p.mayMakeRoom(a) {
+	if !p.mayMakeRoom(a) || a.surplus && p.line.moreImportant(a) {
 		return false
 	}
 	want := p.want(a)
