@@ -97,7 +97,6 @@ func (p *planner) commit(t *trial) bool {
 // group is all that a plan takes of one workload.
 type group struct {
 	victim // the first, with its reasons
-	pods   []string
 	amount quantity.MilliGPU
 	whole  bool
 }

@@ -15,10 +15,10 @@ import (
 
 // member is one queue of a level, in rational numbers, as the text says it.
 type member struct {
-	at                           int
-	deserved, limit, want, share *big.Rat
-	weight, part                 *big.Rat
-	priority                     int32
+	at                    int
+	deserved, want, share *big.Rat
+	weight, part          *big.Rat
+	priority              int32
 }
 
 func rat(m quantity.MilliGPU) *big.Rat { return big.NewRat(int64(m), 1000) }

@@ -120,7 +120,7 @@ func TestSelectorsAffinityAndTaintsBecomeOneConstraint(t *testing.T) {
 			c.Nodes[0].Spec.Taints = []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoExecute}}
 			s.Tolerations = []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists}}
 		}, "every node"},
-		"a required affinity": {func(c *Cluster, s *corev1.PodSpec) {
+		"a required affinity": {func(_ *Cluster, s *corev1.PodSpec) {
 			s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n0"}}}}},
 			}}}

@@ -108,7 +108,7 @@ func FuzzParse(f *testing.F) {
 			f.Add(string(text))
 		}
 	}
-	f.Fuzz(func(t *testing.T, text string) {
+	f.Fuzz(func(_ *testing.T, text string) {
 		if len(text) > 4096 {
 			return
 		}

@@ -30,9 +30,15 @@ func BenchmarkPick(b *testing.B) {
 		room    *Room
 		request Request
 	}{
-		{"free/whole", free, whole(1)}, {"free/8wholes", free, whole(8)}, {"free/share", free, share(1, 10)}, {"free/8shares", free, share(8, 10)},
-		{"full/whole", full, whole(1)}, {"full/share", full, share(1, 10)},
-		{"holes/whole", holes, whole(1)}, {"holes/share", holes, share(1, 10)}, {"holes/largeshare", holes, share(1, 41)},
+		{"free/whole", free, whole(1)},
+		{"free/8wholes", free, whole(8)},
+		{"free/share", free, share(1, 10)},
+		{"free/8shares", free, share(8, 10)},
+		{"full/whole", full, whole(1)},
+		{"full/share", full, share(1, 10)},
+		{"holes/whole", holes, whole(1)},
+		{"holes/share", holes, share(1, 10)},
+		{"holes/largeshare", holes, share(1, 41)},
 	} {
 		for _, spread := range []bool{false, true} {
 			b.Run(fmt.Sprintf("%s/spread=%t", c.name, spread), func(b *testing.B) {
