@@ -13,16 +13,22 @@ type heaps struct {
 	pos     []int                            // per queue: its place in the parent's heap, -1 = not there
 }
 
-func (p *planner) newHeaps(leaves []int, compare func(a, b, leafA, leafB int) int) heaps {
+func (p *planner) newHeaps(compare func(a, b, leafA, leafB int) int) heaps {
 	n := len(p.tree.Queues)
-	h := heaps{tree: p.tree, compare: compare, kids: make([][]int, n+1), pos: make([]int, n)}
+	return heaps{tree: p.tree, compare: compare, kids: make([][]int, n+1), pos: make([]int, n)}
+}
+
+// reset makes h hold leaves, in memory that it has.
+func (h *heaps) reset(leaves []int) {
+	for q := range h.kids {
+		h.kids[q] = h.kids[q][:0]
+	}
 	for q := range h.pos {
 		h.pos[q] = -1
 	}
 	for _, leaf := range leaves {
 		h.add(leaf)
 	}
-	return h
 }
 
 // above is the heap that q is in.

@@ -61,15 +61,15 @@ func (p *planner) why(at int) (classes.Reason, Numbers) {
 	if j.w.Uncharged {
 		return classes.ReasonUncharged, Numbers{Queue: j.w.Queue}
 	}
-	if j.hold.Reason != "" && j.hold.Reason != classes.ReasonNeverFits {
-		return j.hold.Reason, j.hold.Numbers
+	if j.reason != "" && j.reason != classes.ReasonNeverFits {
+		return j.reason, *j.numbers
 	}
 	n := p.roomNumbers(ask{job: at})
 	wait := func(until int64) Numbers { n.Wait = time.Duration(until - p.now); return n }
 	switch {
 	case n.TotalGPUs == 0:
 		return classes.ReasonPoolEmpty, n
-	case j.hold.Reason == classes.ReasonNeverFits:
+	case j.reason == classes.ReasonNeverFits:
 		return classes.ReasonNeverFits, n
 	case j.overBudget:
 		return classes.ReasonEvictionBudget, n

@@ -46,7 +46,8 @@ type job struct {
 	plan    int               // position of its Evict in planner.plans, -1 = none
 	told    int               // position in planner.plans of the Hold that its victims are for, -1 = none
 	promise *snapshot.Promise // given in this cycle; surplus pods are added to it
-	hold    Decision          // why it waits, as known so far
+	reason  classes.Reason    // why it waits, as known so far
+	numbers *Numbers          // of reason
 
 	overShare, overBudget        bool  // why others did not give way for it
 	delayedUntil, protectedUntil int64 // the same; 0 = not the reason
@@ -192,7 +193,10 @@ func (p *planner) refuse(a ask, reason classes.Reason, n Numbers) {
 	if a.surplus && len(j.placed) >= j.w.MinPods {
 		return // surplus pods that find no room are nothing to tell
 	}
-	j.hold.Reason, j.hold.Numbers = reason, n
+	if j.numbers == nil {
+		j.numbers = new(Numbers)
+	}
+	j.reason, *j.numbers = reason, n
 }
 
 // shapes numbers the distinct forms of workloads.

@@ -29,7 +29,8 @@ func (p *planner) newLine() *line {
 			leaves = append(leaves, leaf)
 		}
 	}
-	l.queue = p.newHeaps(leaves, l.compare)
+	l.queue = p.newHeaps(l.compare)
+	l.queue.reset(leaves)
 	return l
 }
 

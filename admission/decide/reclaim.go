@@ -74,27 +74,35 @@ func (t *trial) gather(from source, step func() bool) bool {
 // fromOthers yields victims of other queues: of the most over-served queue at
 // each level of the tree, as long as the rules let it give back.
 func (t *trial) fromOthers(hot []int, biggest bool) source {
-	o := others{t: t, biggest: biggest, cursor: make([]int, len(t.p.tree.Queues)), taken: -1}
-	var leaves []int
+	o := t.others
+	if o == nil {
+		o = &others{t: t, cursor: make([]int, len(t.p.tree.Queues))}
+		o.most = t.p.newHeaps(o.compare)
+		t.others = o
+	}
+	clear(o.cursor)
+	o.biggest, o.taken, o.later, o.leaves = biggest, -1, o.later[:0], o.leaves[:0]
 	for _, leaf := range hot {
 		if len(t.p.chunks(victimsKey{leaf, biggest})) == 0 {
 			continue
 		}
 		switch may, now := o.may(leaf); {
 		case now:
-			leaves = append(leaves, leaf)
+			o.leaves = append(o.leaves, leaf)
 		case may:
 			o.later = append(o.later, leaf)
 		}
 	}
-	o.most = t.p.newHeaps(leaves, o.compare)
+	o.most.reset(o.leaves)
 	return source{next: o.next}
 }
 
-// others is the state of fromOthers.
+// others is the state of fromOthers. A trial has one; the last source is the one
+// that counts.
 type others struct {
 	t       *trial
 	biggest bool
+	leaves  []int // that may give back at once
 	cursor  []int // per queue: its first chunk that was not yielded
 	most    heaps // the most over-served first
 	later   []int // queues that may give back once the requester's side gave something itself

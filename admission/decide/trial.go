@@ -25,6 +25,7 @@ type trial struct {
 	fits   int   // their sum
 	own    bool  // victims are of the requester's own queue
 	tries  int   // placements of several podSets that may still be tried
+	others *others
 
 	seats     []place // of the requester, if room holds it already
 	out       []victim
