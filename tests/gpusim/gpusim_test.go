@@ -20,7 +20,7 @@ func TestATableSurvivesTheRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := 128 + MaxGPUs*256; len(content) != want {
+		if want := 128 + 16*80 + 64*32 + MaxGPUs*2256; len(content) != want {
 			t.Errorf("%s: the table has %d bytes, want %d", name, len(content), want)
 		}
 		again, err := Decode(content)
@@ -57,6 +57,8 @@ func TestABadProfileSaysWhatIsWrong(t *testing.T) {
 		`count: 1|count: 1, uuids: [a, b]`:                  "uuids",
 		`count: 1|count: 1, uuids: [""]`:                    "uuid",
 		`count: 1|count: 1, numaNodes: [4294967296]`:        "numaNode",
+		`count: 1|count: 1, mig: [{name: 1g.10gb}]`:         "migCapable must be true",
+		`count: 1|count: 1, migCapable: true, mig: [{name: x, slices: 1, size: 4, most: 1, placements: [6]}]`: "leaves the GPU",
 		`"9.0"|"9.-1"`:       `must look like "9.0"`,
 		`model: X|model: ""`: "model",
 	} {

@@ -5,12 +5,14 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -49,7 +51,8 @@ func BuildLibrary(ctx context.Context, out string) error {
 	}
 	temporary := out + ".new"
 	cmd := exec.CommandContext(ctx, "gcc", "-std=c11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared",
-		"-fvisibility=hidden", "-Wl,-soname,"+libraryName, "-o", temporary, filepath.Join(dir, "nvml.c"), "-ldl", "-lpthread")
+		"-fvisibility=hidden", "-Wl,-soname,"+libraryName, "-o", temporary,
+		filepath.Join(dir, "nvml.c"), filepath.Join(dir, "mig.c"), filepath.Join(dir, "health.c"), "-ldl", "-lpthread")
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build library: run gcc: %w\n%s", err, text)
 	}
@@ -69,7 +72,10 @@ func Install(ctx context.Context, root string, node Node) error {
 	if err := WriteTable(root, node); err != nil {
 		return err
 	}
-	return deviceNodes(filepath.Join(root, "dev"), node)
+	if err := deviceNodes(filepath.Join(root, "dev"), node); err != nil {
+		return err
+	}
+	return capabilities(root, node)
 }
 
 // WriteTable replaces the table below root in one step. Programs that have the
@@ -87,6 +93,47 @@ func WriteTable(root string, node Node) error {
 		return fmt.Errorf("write table: %w", err)
 	}
 	return nil
+}
+
+// Change changes the table below root in place, under the lock that the library
+// takes for its own changes: programs that have it open see it at once.
+func Change(root string, change func(*Node) error) error {
+	file, err := os.OpenFile(filepath.Join(root, libraryFolder, tableName), os.O_RDWR, 0)
+	if err != nil {
+		return fmt.Errorf("change table: %w", err)
+	}
+	defer file.Close()
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		return fmt.Errorf("change table: lock: %w", err)
+	}
+	content, err := io.ReadAll(file)
+	if err != nil {
+		return fmt.Errorf("change table: %w", err)
+	}
+	node, err := Decode(content)
+	if err != nil {
+		return fmt.Errorf("change table: %w", err)
+	}
+	if err := change(&node); err != nil {
+		return err
+	}
+	if content, err = node.Encode(); err != nil {
+		return fmt.Errorf("change table: %w", err)
+	}
+	if _, err := file.WriteAt(content, 0); err != nil {
+		return fmt.Errorf("change table: %w", err)
+	}
+	return nil
+}
+
+// Tell adds events to the table below root; the oldest give way.
+func Tell(root string, events ...Event) error {
+	return Change(root, func(n *Node) error {
+		n.EventCount += uint64(len(events))
+		n.Events = append(n.Events, events...)
+		n.Events = n.Events[max(0, len(n.Events)-maxEvents):]
+		return nil
+	})
 }
 
 // deviceNodes makes nvidia<minor> and the control nodes: character devices
@@ -110,15 +157,62 @@ func deviceNodes(dev string, node Node) error {
 			}
 		}
 	}
-	const null = 1<<8 | 3 // major 1, minor 3
 	for _, name := range names {
-		path := filepath.Join(dev, name)
-		if err := syscall.Mknod(path, syscall.S_IFCHR|0o666, null); err != nil && !errors.Is(err, syscall.EEXIST) {
-			return fmt.Errorf("make device node %s (needs root, CAP_MKNOD): %w", path, err)
+		if err := null(filepath.Join(dev, name)); err != nil {
+			return err
 		}
-		if err := os.Chmod(path, 0o666); err != nil {
-			return fmt.Errorf("make device node: %w", err)
+	}
+	return nil
+}
+
+// null makes a device node like /dev/null.
+func null(path string) error {
+	const number = 1<<8 | 3 // major 1, minor 3
+	if err := syscall.Mknod(path, syscall.S_IFCHR|0o666, number); err != nil && !errors.Is(err, syscall.EEXIST) {
+		return fmt.Errorf("make device node %s (needs root, CAP_MKNOD): %w", path, err)
+	}
+	if err := os.Chmod(path, 0o666); err != nil {
+		return fmt.Errorf("make device node: %w", err)
+	}
+	return nil
+}
+
+// capabilities makes what a container needs beside nvidia<minor> to use a MIG
+// device: the list that says which capability node belongs to which instance,
+// in the kernel driver's numbering, and the nodes.
+func capabilities(root string, node Node) error {
+	const (
+		instances = 15 // per GPU, GI 0 to 14
+		computes  = 8  // per GPU instance
+		first     = 3  // after config and monitor
+	)
+	caps, proc := filepath.Join(root, "dev/nvidia-caps"), filepath.Join(root, "proc/driver/nvidia-caps")
+	for _, dir := range []string{caps, proc} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("make capability nodes: %w", err)
 		}
+	}
+	var list strings.Builder
+	list.WriteString("config 1\nmonitor 2\n")
+	for _, gpu := range node.GPUs {
+		for gi := range instances {
+			number := first + (int(gpu.Minor)*instances+gi)*(computes+1)
+			fmt.Fprintf(&list, "gpu%d/gi%d/access %d\n", gpu.Minor, gi, number)
+			for ci := range computes {
+				fmt.Fprintf(&list, "gpu%d/gi%d/ci%d/access %d\n", gpu.Minor, gi, ci, number+1+ci)
+			}
+			if len(gpu.Profiles) == 0 || gi > maxInstances {
+				continue
+			}
+			for _, n := range []int{number, number + 1} {
+				if err := null(filepath.Join(caps, "nvidia-cap"+strconv.Itoa(n))); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if err := os.WriteFile(filepath.Join(proc, "mig-minors"), []byte(list.String()), 0o644); err != nil {
+		return fmt.Errorf("make capability nodes: %w", err)
 	}
 	return nil
 }

@@ -14,6 +14,11 @@ import (
 func TestTableLayoutAgreesWithC(t *testing.T) {
 	var r record
 	var h header
+	var p profileRecord
+	var in instanceRecord
+	var proc processRecord
+	var f faultRecord
+	var e eventRecord
 	goSide := map[string]uintptr{
 		"gpu.uuid": unsafe.Offsetof(r.UUID), "gpu.name": unsafe.Offsetof(r.Name), "gpu.total": unsafe.Offsetof(r.Total),
 		"gpu.reserved": unsafe.Offsetof(r.Reserved), "gpu.used": unsafe.Offsetof(r.Used), "gpu.domain": unsafe.Offsetof(r.Domain),
@@ -23,6 +28,15 @@ func TestTableLayoutAgreesWithC(t *testing.T) {
 		"gpu.pci_device_id": unsafe.Offsetof(r.PCIDeviceID), "table.magic": unsafe.Offsetof(h.Magic), "table.version": unsafe.Offsetof(h.Version),
 		"table.count": unsafe.Offsetof(h.Count), "table.driver": unsafe.Offsetof(h.Driver), "table.nvml": unsafe.Offsetof(h.NVML),
 		"gpu.lost": unsafe.Offsetof(r.Lost), "table.cuda_version": unsafe.Offsetof(h.CUDAVersion),
+		"gpu.absent": unsafe.Offsetof(r.Absent), "gpu.recovery": unsafe.Offsetof(r.Recovery), "gpu.remap_pending": unsafe.Offsetof(r.RemapPending),
+		"gpu.ecc_aggregate": unsafe.Offsetof(r.ECCAggregate), "gpu.process_count": unsafe.Offsetof(r.ProcessCount), "gpu.made": unsafe.Offsetof(r.Made),
+		"gpu.profiles": unsafe.Offsetof(r.Profiles), "gpu.instances": unsafe.Offsetof(r.Instances), "gpu.processes": unsafe.Offsetof(r.Processes),
+		"table.fault_count": unsafe.Offsetof(h.FaultCount), "table.event_count": unsafe.Offsetof(h.EventCount),
+		"profile.most": unsafe.Offsetof(p.Most), "profile.placements": unsafe.Offsetof(p.Placements), "profile.memory": unsafe.Offsetof(p.Memory),
+		"instance.start": unsafe.Offsetof(in.Start), "instance.ci_profile": unsafe.Offsetof(in.CIProfile), "instance.uuid": unsafe.Offsetof(in.UUID),
+		"process.pid": unsafe.Offsetof(proc.PID), "process.ci": unsafe.Offsetof(proc.CI),
+		"fault.gpu": unsafe.Offsetof(f.GPU), "fault.delay": unsafe.Offsetof(f.Delay), "fault.left": unsafe.Offsetof(f.Left),
+		"event.data": unsafe.Offsetof(e.Data), "event.ci": unsafe.Offsetof(e.CI),
 	}
 	var c strings.Builder
 	c.WriteString("#include <stdio.h>\n#include \"table.h\"\nint main(void) {\n")

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,6 +34,8 @@ type Profile struct {
 	PCIAddresses      []string `json:"pciAddresses"`        // at least count
 	NUMANodes         []int    `json:"numaNodes,omitempty"` // per address; -1 = unknown
 	UUIDs             []string `json:"uuids,omitempty"`     // per address; made from the seed if left out
+	// MIG is what the GPUs can be cut into.
+	MIG []MIGProfile `json:"mig,omitempty"`
 }
 
 // Profiles lists the names of the profiles that come with the package.
@@ -93,7 +96,34 @@ func (p Profile) validate() error {
 	if _, _, err := p.computeCapability(); err != nil {
 		errs = append(errs, err)
 	}
-	return errors.Join(append(errs, p.validateAddresses(), p.validateEntries())...)
+	return errors.Join(append(errs, p.validateAddresses(), p.validateEntries(), p.validateMIG())...)
+}
+
+// A GPU has 8 memory slices for MIG devices and 7 compute slices.
+const (
+	memorySlices  = 8
+	computeSlices = 7
+)
+
+func (p Profile) validateMIG() error {
+	var errs []error
+	if len(p.MIG) > maxProfiles || len(p.MIG) > 0 && !p.MIGCapable {
+		errs = append(errs, fmt.Errorf("mig has %d profiles: at most %d, and migCapable must be true", len(p.MIG), maxProfiles))
+	}
+	for _, m := range p.MIG {
+		if m.Name == "" || m.Slices < 1 || m.Slices > computeSlices || m.Size < 1 || m.Size > memorySlices || m.Most < 1 || len(m.Placements) == 0 {
+			errs = append(errs, fmt.Errorf("mig profile %q needs a name, slices 1 to %d, size 1 to %d, most and placements", m.Name, computeSlices, memorySlices))
+		}
+		if m.MemoryMiB > p.MemoryMiB {
+			errs = append(errs, fmt.Errorf("mig profile %q has %d MiB, the GPU %d", m.Name, m.MemoryMiB, p.MemoryMiB))
+		}
+		for _, start := range m.Placements {
+			if start >= memorySlices || start+m.Size > memorySlices {
+				errs = append(errs, fmt.Errorf("mig profile %q at memory slice %d with %d leaves the GPU's %d", m.Name, start, m.Size, memorySlices))
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // maxNUMANode is above any node number that Linux gives.
@@ -165,7 +195,7 @@ func (p Profile) Node(count int, seed string) (Node, error) {
 			UUID: uuid(seed, i), Name: p.Model, TotalBytes: p.MemoryMiB << 20, Reserved: p.ReservedMiB << 20,
 			Domain: address[0], Bus: address[1], Device: address[2], Minor: uint32(i), NUMA: -1,
 			Architecture: p.Architecture, ComputeMajor: major, ComputeMinor: minor,
-			MIGCapable: p.MIGCapable, MIGEnabled: p.MIGEnabled, PCIDeviceID: p.PCIDeviceID,
+			MIGCapable: p.MIGCapable, MIGEnabled: p.MIGEnabled, PCIDeviceID: p.PCIDeviceID, Profiles: slices.Clone(p.MIG),
 		}
 		if len(p.NUMANodes) > 0 {
 			gpu.NUMA = p.NUMANodes[i]

@@ -21,7 +21,7 @@ func main() {
 	root := &cobra.Command{
 		Use: "gpusim", Short: "Simulated GPUs: a stand-in for the NVML library over a table file", SilenceUsage: true,
 	}
-	root.AddCommand(installCommand(), showCommand(), buildCommand())
+	root.AddCommand(installCommand(), showCommand(), buildCommand(), setCommand(), eventCommand(), faultCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		os.Exit(1) //nolint:gocritic // the context ends with the process
 	}
