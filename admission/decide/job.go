@@ -181,10 +181,10 @@ func (p *planner) class(a ask) int {
 // above the minimum, then older, then by name.
 func (p *planner) earlier(a, b ask) int {
 	x, y := p.jobs[a.job].w, p.jobs[b.job].w
-	return cmp.Or(
-		cmp.Compare(y.Priority, x.Priority), cmp.Compare(p.class(a), p.class(b)), cmp.Compare(x.Created, y.Created),
-		strings.Compare(x.Namespace, y.Namespace), strings.Compare(x.Name, y.Name), cmp.Compare(a.job, b.job),
-	)
+	if order := cmp.Or(cmp.Compare(y.Priority, x.Priority), cmp.Compare(p.class(a), p.class(b)), cmp.Compare(x.Created, y.Created)); order != 0 {
+		return order
+	}
+	return cmp.Or(strings.Compare(x.Namespace, y.Namespace), strings.Compare(x.Name, y.Name), cmp.Compare(a.job, b.job))
 }
 
 // refuse remembers why an ask waits.

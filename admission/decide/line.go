@@ -67,8 +67,10 @@ func (l *line) look(leaf int) {
 		l.queue.remove(leaf)
 		return
 	}
-	l.with[leaf] = l.p.want(l.p.waiting[leaf][l.read[leaf]])
-	l.queue.fix(leaf)
+	if want := l.p.want(l.p.waiting[leaf][l.read[leaf]]); want != l.with[leaf] {
+		l.with[leaf] = want
+		l.queue.fix(leaf)
+	}
 }
 
 // skipQueue leaves the rest of the first ask's queue waiting.
@@ -81,6 +83,7 @@ func (l *line) insert(a ask) {
 	at, _ := slices.BinarySearchFunc(asks[from:], a, l.p.earlier)
 	l.p.waiting[leaf] = slices.Insert(asks, from+at, a)
 	if !l.queue.has(leaf) {
+		l.with[leaf] = l.p.want(a)
 		l.queue.add(leaf)
 	}
 	l.look(leaf)

@@ -27,13 +27,22 @@ type standing struct {
 func (p *planner) compare(a, b standing) int {
 	x, y := &p.tree.Queues[a.queue], &p.tree.Queues[b.queue]
 	shareX, shareY := p.enough(a.queue), p.enough(b.queue)
-	return cmp.Or(
+	// This is called most of all, so nothing is computed that is not looked at.
+	if order := cmp.Or(
 		falseFirst(a.used > shareX, b.used > shareY),
 		falseFirst(a.then > p.shares.Deserved[a.queue], b.then > p.shares.Deserved[b.queue]),
 		cmp.Compare(y.Spec.Priority, x.Spec.Priority),
 		falseFirst(shareX == 0, shareY == 0),
-		compareParts(a.then, shareX, b.then, shareY),
-		compareParts(a.used, shareX, b.used, shareY),
+	); order != 0 {
+		return order
+	}
+	if order := compareParts(a.then, shareX, b.then, shareY); order != 0 {
+		return order
+	}
+	if order := compareParts(a.used, shareX, b.used, shareY); order != 0 {
+		return order
+	}
+	return cmp.Or(
 		cmp.Compare(shareX, shareY),
 		cmp.Compare(x.Spec.Created, y.Spec.Created),
 		strings.Compare(x.Spec.Name, y.Spec.Name),
