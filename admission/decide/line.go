@@ -3,6 +3,7 @@ package decide
 import (
 	"slices"
 
+	"github.com/fairshard/fairshard/classes"
 	"github.com/fairshard/fairshard/classes/quantity"
 )
 
@@ -123,7 +124,20 @@ func (l *line) moreImportant(a ask) bool {
 		if o.w.Priority <= j.w.Priority {
 			return false
 		}
-		if reason, _ := p.stop(o, p.want(b), p.used, p.solid); reason == "" && !p.neverFits(o) {
+		reason, _ := p.stop(o, p.want(b), p.used, p.solid)
+		// What is over a limit now may not be once it preempted in its own queue.
+		stopped := reason != "" && (reason != classes.ReasonOverLimit || p.alwaysOverLimit(o, p.want(b)))
+		if !stopped && !p.neverFits(o) {
+			return true
+		}
+	}
+	return false
+}
+
+// alwaysOverLimit reports whether amount is beyond a limit even when nothing else runs.
+func (p *planner) alwaysOverLimit(j *job, amount quantity.MilliGPU) bool {
+	for q := j.leaf; q >= 0; q = p.tree.Queues[q].Parent {
+		if amount > p.tree.Queues[q].Spec.Limit {
 			return true
 		}
 	}

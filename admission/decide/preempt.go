@@ -1,9 +1,10 @@
 package decide
 
-// preempt makes less important work of the same queue give way to a.
+// preempt makes less important work of the same queue give way to a; as in
+// reclaim, not to surplus pods that more important work would take over.
 func (p *planner) preempt(a ask) bool {
 	j := &p.jobs[a.job]
-	if !p.mayMakeRoom(a) {
+	if !p.mayMakeRoom(a) || a.surplus && p.line.moreImportant(a) {
 		return false
 	}
 	list := p.chunks(victimsKey{leaf: j.leaf})
