@@ -64,7 +64,7 @@ func decode(content []byte) (State, error) {
 }
 
 // check says what makes g impossible.
-func (g gpu) check() error {
+func (g *gpu) check() error {
 	var last Cause
 	for _, c := range g.Conditions {
 		if err := c.check(); err != nil {
@@ -78,7 +78,7 @@ func (g gpu) check() error {
 	return nil
 }
 
-func (c Condition) check() error {
+func (c *Condition) check() error {
 	switch {
 	case !c.Cause.known():
 		return errors.New("the cause is not known")

@@ -133,7 +133,7 @@ const (
 )
 
 // MaxConditions is how many conditions a GPU can have, open or only counted.
-const MaxConditions = maxXID + 16
+const MaxConditions = maxXID + 14
 
 // XIDCause is the condition that an XID belongs to.
 func XIDCause(code uint64) Cause {
@@ -144,8 +144,6 @@ func XIDCause(code uint64) Cause {
 }
 
 func actionCause(a Action) Cause { return Cause(recoveryPrefix + string(a)) }
-
-func (c Cause) isXID() bool { return strings.HasPrefix(string(c), xidPrefix) }
 
 // known reports whether c can be the cause of a condition.
 func (c Cause) known() bool {

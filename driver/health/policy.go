@@ -48,8 +48,8 @@ func NewPolicy(quiet int64, overrides []Override) (Policy, error) {
 			problems = append(problems, fmt.Errorf("cause %q is not known: give xid-1 to xid-%d, %s, or one of %v", o.Cause, maxXID, CauseOtherXID, factCauses()))
 			continue
 		}
-		rule := Policy{}.rule(o.Cause)
-		if err := rule.override(o); err != nil {
+		rule, err := o.over(Policy{}.rule(o.Cause))
+		if err != nil {
 			problems = append(problems, fmt.Errorf("override of %s: %w", o.Cause, err))
 		}
 		p.overrides[o.Cause] = rule
@@ -60,35 +60,35 @@ func NewPolicy(quiet int64, overrides []Override) (Policy, error) {
 	return p, nil
 }
 
-// override replaces what o gives, and says what is wrong with the result.
-func (r *Rule) override(o Override) error {
+// over returns r with what o replaces, or what is wrong with that.
+func (o Override) over(r Rule) (Rule, error) {
 	signal := r.Repair == RepairSignal
 	r.Class, r.Repeats = o.Class, slices.Clone(o.Repeats)
 	if o.Repair != "" {
 		r.Repair = o.Repair
 	}
 	if err := check(r.Class, r.Repair, signal); err != nil {
-		return err
+		return Rule{}, err
 	}
 	if len(r.Repeats) >= keptTimes {
-		return fmt.Errorf("it has %d repeats: give at most %d", len(r.Repeats), keptTimes-1)
+		return Rule{}, fmt.Errorf("it has %d repeats: give at most %d", len(r.Repeats), keptTimes-1)
 	}
 	times, class := 1, r.Class
 	for _, repeat := range r.Repeats {
 		switch {
 		case repeat.Times <= times || repeat.Times > keptTimes:
-			return fmt.Errorf("a repeat after %d times follows %d: the numbers must rise, from 2 to %d", repeat.Times, times, keptTimes)
+			return Rule{}, fmt.Errorf("a repeat after %d times follows %d: the numbers must rise, from 2 to %d", repeat.Times, times, keptTimes)
 		case repeat.Within <= 0 || repeat.Within > maxSeconds:
-			return fmt.Errorf("a repeat is within %d s: give 1 to %d", repeat.Within, maxSeconds)
+			return Rule{}, fmt.Errorf("a repeat is within %d s: give 1 to %d", repeat.Within, maxSeconds)
 		case repeat.Class.rank() < class.rank():
-			return fmt.Errorf("class %q after %d times is milder than %q before: a repeat must not make it better", repeat.Class, repeat.Times, class)
+			return Rule{}, fmt.Errorf("class %q after %d times is milder than %q before: a repeat must not make it better", repeat.Class, repeat.Times, class)
 		}
 		if err := check(repeat.Class, repeat.Repair, signal); err != nil {
-			return err
+			return Rule{}, err
 		}
 		times, class = repeat.Times, repeat.Class
 	}
-	return nil
+	return r, nil
 }
 
 // check judges one step of a rule; signal says whether its condition is one that

@@ -39,20 +39,20 @@ type Condition struct {
 	Times    []int64 `json:"times,omitempty"`    // of the newest occurrences, ascending
 }
 
-func (c Condition) open() bool { return c.Status != StatusWatched }
+func (c *Condition) open() bool { return c.Status != StatusWatched }
 
-func (c Condition) class(p Policy) Class {
+func (c *Condition) class(p Policy) Class {
 	class, _ := p.rule(c.Cause).at(c.Level)
 	return class
 }
 
-func (c Condition) repair(p Policy) Repair {
+func (c *Condition) repair(p Policy) Repair {
 	_, repair := p.rule(c.Cause).at(c.Level)
 	return repair
 }
 
 // holds reports whether c is open, not repaired, and keeps work away.
-func (c Condition) holds(p Policy) bool { return c.Status == StatusOpen && c.class(p).serious() }
+func (c *Condition) holds(p Policy) bool { return c.Status == StatusOpen && c.class(p).serious() }
 
 // UUIDs returns the GPUs that have conditions or counters, sorted. Those that are
 // not in the node's inventory are lost.
@@ -79,9 +79,12 @@ const (
 )
 
 // Phase returns where the GPU is.
-func (s State) Phase(uuid string, p Policy) Phase { return s.gpus[uuid].phase(p) }
+func (s State) Phase(uuid string, p Policy) Phase {
+	g := s.gpus[uuid]
+	return g.phase(p)
+}
 
-func (g gpu) phase(p Policy) Phase {
+func (g *gpu) phase(p Policy) Phase {
 	phase := PhaseHealthy
 	for _, c := range g.Conditions {
 		switch {

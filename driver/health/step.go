@@ -22,7 +22,7 @@ func Step(s State, e Event, p Policy) State {
 	if e.UUID == "" {
 		return s
 	}
-	return s.with(e.UUID, s.gpus[e.UUID].step(e, p))
+	return s.with(e.UUID, stepGPU(s.gpus[e.UUID], e, p))
 }
 
 // booted closes what a reboot repairs. The first boot ID is only remembered: what
@@ -34,7 +34,7 @@ func (s State) booted(e Event, p Policy) State {
 	next := State{boot: e.Boot, gpus: s.gpus}
 	if s.boot != "" {
 		for _, uuid := range s.UUIDs() {
-			next = next.with(uuid, s.gpus[uuid].step(e, p))
+			next = next.with(uuid, stepGPU(s.gpus[uuid], e, p))
 		}
 	}
 	return next
@@ -51,7 +51,7 @@ func (s State) with(uuid string, g gpu) State {
 	return State{boot: s.boot, gpus: gpus}
 }
 
-func (g gpu) step(e Event, p Policy) gpu {
+func stepGPU(g gpu, e Event, p Policy) gpu {
 	before := g.phase(p)
 	g.Conditions = slices.Clone(g.Conditions) // their Times are only replaced
 	switch e.Kind {
@@ -131,7 +131,7 @@ func (g *gpu) seen(cause Cause, e Event, p Policy) {
 }
 
 // repeated reports whether an occurrence at this time is one that c knows.
-func (c Condition) repeated(at int64, signal bool) bool {
+func (c *Condition) repeated(at int64, signal bool) bool {
 	apart := int64(apartXIDs)
 	if signal {
 		apart = apartSignals
@@ -208,14 +208,15 @@ func (g *gpu) action(e Event, p Policy) {
 		// A single misreading that is over proves nothing.
 		confirmed := found && g.Conditions[i].Status == StatusOpen && g.Conditions[i].Level >= len(p.rule(cause).Repeats)
 		g.over(cause, p)
-		if confirmed && e.Reading.Action == ActionNone {
-			g.repaired(a.proves(), p)
+		if did := a.proves(); did != "" && confirmed && e.Reading.Action == ActionNone {
+			g.ECC = 0
+			g.repaired(did, p)
 		}
 	}
 }
 
 // quietFor is how many seconds ago c was seen last.
-func (c Condition) quietFor(at int64) int64 {
+func (c *Condition) quietFor(at int64) int64 {
 	if len(c.Times) == 0 {
 		return maxSeconds
 	}
@@ -291,7 +292,7 @@ func (g *gpu) settle(p Policy) {
 }
 
 // find returns where the condition of cause is, or belongs.
-func (g gpu) find(cause Cause) (int, bool) {
+func (g *gpu) find(cause Cause) (int, bool) {
 	return slices.BinarySearchFunc(g.Conditions, cause, func(c Condition, want Cause) int {
 		return cmp.Compare(c.Cause, want)
 	})

@@ -29,7 +29,8 @@ type Taint struct {
 // effect None, the worst first, with the repair it needs as the value.
 func (s State) Taints(uuid string, p Policy) []Taint {
 	var taints []Taint
-	open := s.gpus[uuid].worstFirst(p)
+	g := s.gpus[uuid]
+	open := g.worstFirst(p)
 	if len(open) > 0 && open[0].class(p).serious() {
 		worst := open[0]
 		taints = append(taints, Taint{KeyUnhealthy, string(worst.Cause), string(worst.class(p)), worst.Raised})
@@ -42,7 +43,7 @@ func (s State) Taints(uuid string, p Policy) []Taint {
 
 // worstFirst returns the open conditions by class, then by age: the cause that
 // was named first stays named while nothing worse happens.
-func (g gpu) worstFirst(p Policy) []Condition {
+func (g *gpu) worstFirst(p Policy) []Condition {
 	open := slices.DeleteFunc(slices.Clone(g.Conditions), func(c Condition) bool { return !c.open() || c.class(p) == ClassIgnore })
 	slices.SortFunc(open, func(a, b Condition) int {
 		return cmp.Or(
@@ -96,7 +97,7 @@ func (s State) Health(uuid string, p Policy) (Verdict, string) {
 }
 
 // describe says "xid-79 (the GPU has fallen off the bus) since 2026-12-04T10:00:00Z".
-func (c Condition) describe(p Policy) string {
+func (c *Condition) describe(p Policy) string {
 	where := ""
 	if c.Instance != "" {
 		where = " on " + c.Instance
