@@ -93,7 +93,7 @@ func (r Rule) horizon() int64 {
 
 const day = 24 * 60 * 60
 
-// Repeats that several rows share. "ask" sends for a human.
+// Repeats that several rows share; "ask" needs a human.
 var (
 	suspect     = []Repeat{{3, day, ClassFact, RepairQuiet}}
 	thenReset   = []Repeat{{2, day, ClassNoSchedule, RepairReset}}
@@ -156,8 +156,8 @@ var xidRows = []struct {
 	{[]uint64{162, 163, 164, 165, 166, 169, 170}, Rule{"power smoothing, confidential compute or a halt", ScopeGPU, ClassFact, RepairQuiet, nil}},
 }
 
-// factRows are the causes that are no XIDs. A reading that reopens what was
-// wrong once could be a misreading: what evicts must be read twice.
+// factRows are the causes that are no XIDs. A single reading may be wrong, so
+// what evicts has to be read twice.
 var factRows = map[Cause]Rule{
 	CauseOtherXID:     {"an XID without a rule", ScopeGPU, ClassFact, RepairQuiet, nil},
 	CauseECC:          {"uncorrectable memory errors", ScopeGPU, ClassFact, RepairQuiet, []Repeat{{3, day, ClassNoSchedule, RepairReset}}}, // contained ones count too
