@@ -19,6 +19,7 @@ var Layers = map[string]int{
 	"driver/partition":             1,
 	"driver/ledger":                1,
 	"driver/isolation":             1,
+	"driver/health":                1,
 	"admission/tree":               1,
 	"admission/fairshare":          1,
 	"admission/snapshot":           1,
