@@ -20,16 +20,16 @@ func (t *trial) improve(bulk func(allowed map[int]int32) bool, judge func(chunk)
 	if len(t.out) == 0 {
 		return
 	}
-	best := slices.Clone(t.out)
+	best, least := slices.Clone(t.out), t.harm()
 	allowed := t.tiers(best)
 	if len(best) > 1 && t.set >= 0 {
 		t.undo()
-		if bulk(allowed) && t.within(allowed) && harmOf(t.out).less(harmOf(best)) {
-			best = slices.Clone(t.out)
+		if bulk(allowed) && t.within(allowed) && t.harm().less(least) {
+			best, least = slices.Clone(t.out), t.harm()
 		}
 	}
-	if one, found := t.bestSingle(allowed, judge); found && harmOf(one).less(harmOf(best)) {
-		best = one
+	if one, found := t.bestSingle(allowed, judge); found && (harm{workloads: 1, lost: one.lost}).less(least) {
+		best = []victim{one}
 	}
 	t.again(best)
 }
@@ -58,8 +58,7 @@ func (t *trial) within(tiers map[int]int32) bool {
 
 // bestSingle finds the one victim whose eviction is enough and costs least; of
 // equals the one that comes first in the order of victims.
-func (t *trial) bestSingle(tiers map[int]int32, judge func(chunk) (victim, bool)) ([]victim, bool) {
-	var best []victim
+func (t *trial) bestSingle(tiers map[int]int32, judge func(chunk) (victim, bool)) (best victim, found bool) {
 	t.undo()
 	leaves := make([]int, 0, len(tiers))
 	for leaf := range tiers {
@@ -72,15 +71,15 @@ func (t *trial) bestSingle(tiers map[int]int32, judge func(chunk) (victim, bool)
 				continue
 			}
 			v, may := judge(c)
-			if !may || best != nil && v.lost >= best[0].lost {
+			if !may || found && v.lost >= best.lost {
 				continue
 			}
 			t.takeOut(v)
-			if t.fit() {
-				best = []victim{v}
+			if _, unfair := t.unfair(); !unfair && t.fit() {
+				best, found = v, true
 			}
 			t.putBack(len(t.out) - 1)
 		}
 	}
-	return best, best != nil
+	return best, found
 }

@@ -28,10 +28,13 @@ func TestAQueueInsideItsDeservedIsNoVictimOfABorrower(t *testing.T) {
 		if slices.ContainsFunc(decisions, func(d decide.Decision) bool { return d.Kind == decide.Start || d.Kind == decide.Release }) {
 			return // use changes in ways that this oracle does not follow
 		}
-		plans := map[string]int{}
+		plans := map[string]bool{}
 		for _, d := range decisions {
 			if d.Kind == decide.Evict {
-				plans[d.For.Name]++
+				plans[d.For.Name] = true
+			}
+			if d.Kind == decide.Hold && d.Promise != nil { // it counts as used from now on
+				plans[d.Workload] = true
 			}
 			if d.Kind == decide.Evict && d.Queue == d.For.Queue { // what it gives up itself is room of its own
 				used[d.Queue] = used[d.Queue].Sub(d.Numbers.Freed)

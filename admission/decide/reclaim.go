@@ -31,20 +31,33 @@ func (p *planner) reclaim(a ask) bool {
 	return false
 }
 
+// reclaimFrom looks for a plan among the leaves hot. If a queue cannot give what
+// the plan takes from it, it looks again without that queue.
 func (p *planner) reclaimFrom(a ask, hot []int) bool {
 	t := p.begin(a)
-	found := t.gather(t.fromOthers(hot, false), nil)
-	if found {
-		t.leastHarm(hot)
-	} else {
+	for t.find(hot) {
+		v, unfair := t.unfair()
+		if !unfair {
+			return p.commit(t)
+		}
+		hot = slices.DeleteFunc(slices.Clone(hot), func(leaf int) bool {
+			_, at := p.tree.Split(t.j.leaf, leaf)
+			return at == v.at
+		})
 		t.reset()
-		found = t.gatherAndMove(hot)
 	}
-	if !found || !t.fair() {
-		p.noteProtected(a, t.protected)
-		return false
+	p.noteProtected(a, t.protected)
+	return false
+}
+
+// find looks for a plan that evicts, and if there is none for one that also moves.
+func (t *trial) find(hot []int) bool {
+	if t.gather(t.fromOthers(hot, false), nil) {
+		t.leastHarm(hot)
+		return true
 	}
-	return p.commit(t)
+	t.reset()
+	return t.gatherAndMove(hot)
 }
 
 // source is where victims come from, in order.
@@ -181,61 +194,6 @@ func (t *trial) takeable(c chunk, own bool) bool {
 		t.protected = until
 	}
 	return until == 0
-}
-
-// rule says whether a queue must give back a chunk, judged before it is taken:
-// both sides are compared where their paths from the root part. The victim's
-// side is above its fair share; or the requester's side stays within what it
-// deserves and the victim's side is above that. A borrower takes nothing of a
-// queue that is inside what it deserves itself.
-func (t *trial) rule(c chunk) (victim, bool) {
-	p, leaf := t.p, t.p.jobs[c.job].leaf
-	by, at := p.tree.Split(t.j.leaf, leaf)
-	v := victim{chunk: c, at: at, against: by, usedAt: t.used[at], usedBy: t.used[by]}
-	borrows := t.used[by].Add(t.want) > p.shares.Deserved[by] || t.used[t.j.leaf].Add(t.want) > p.shares.Deserved[t.j.leaf]
-	if borrows && t.used[leaf] <= p.shares.Deserved[leaf] {
-		return v, false
-	}
-	switch {
-	case t.used[at] > p.enough(at):
-		v.rule = RuleReclaimFairShare
-	case t.used[by].Add(t.want) <= p.shares.Deserved[by] && t.used[at] > p.shares.Deserved[at]:
-		v.rule = RuleReclaimDeserved
-	default:
-		return v, false
-	}
-	return v, true
-}
-
-// fair is the guard against loops, at every level of the requester's path: its
-// side must not end above its share and fuller than a sibling that gave back.
-func (t *trial) fair() bool {
-	for _, v := range t.out {
-		if v.rule != RulePreempt && t.p.fuller(v.against, t.used[v.against].Add(t.want), v.at, t.used[v.at]) {
-			return false
-		}
-	}
-	return true
-}
-
-// tooFull reports whether taking v now would break that guard.
-func (t *trial) tooFull(v victim) bool {
-	return t.p.fuller(v.against, t.used[v.against].Add(t.want), v.at, t.used[v.at].Sub(v.amount))
-}
-
-// fuller reports whether queue a with use usedA is above its share and at least
-// as full as its sibling b with usedB.
-func (p *planner) fuller(a int, usedA quantity.MilliGPU, b int, usedB quantity.MilliGPU) bool {
-	shareA, shareB := p.shares.Share[a], p.shares.Share[b]
-	return usedA > shareA && shareB > 0 && compareRatio(usedA, shareA, usedB, shareB) >= 0
-}
-
-// compareRatio compares a/b with c/d; without a share the first is infinite.
-func compareRatio(a, b, c, d quantity.MilliGPU) int {
-	if b == 0 {
-		return 1
-	}
-	return compareParts(a, b, c, d)
 }
 
 // overserved is the children of one queue that use more than their share, or

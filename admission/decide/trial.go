@@ -187,20 +187,27 @@ func (t *trial) prune() {
 	}
 }
 
-// harm is what a plan costs: workloads, then work that is lost.
+// harm is what a plan costs: workloads, then work that is lost. What must not be
+// done at all is worse than anything.
 type harm struct {
+	unfair    bool
 	workloads int
 	lost      int64
 }
 
 func (h harm) less(o harm) bool {
+	if h.unfair != o.unfair {
+		return o.unfair
+	}
 	return h.workloads < o.workloads || h.workloads == o.workloads && h.lost < o.lost
 }
 
-func harmOf(out []victim) harm {
+// harm is the cost of the plan as it stands.
+func (t *trial) harm() harm {
 	var h harm
+	_, h.unfair = t.unfair()
 	seen := map[int]bool{}
-	for _, v := range out {
+	for _, v := range t.out {
 		if !seen[v.job] {
 			seen[v.job] = true
 			h.workloads++

@@ -177,44 +177,61 @@ func null(path string) error {
 	return nil
 }
 
+// The kernel driver's numbering of capability nodes.
+const (
+	capInstances = 15 // per GPU, GI 0 to 14
+	capComputes  = 8  // per GPU instance
+	capFirst     = 3  // after config and monitor
+)
+
+// capability is the number of the node of GPU instance gi; that of its compute
+// instance n is 1+n higher.
+func capability(minor uint32, gi int) int {
+	return capFirst + (int(minor)*capInstances+gi)*(capComputes+1)
+}
+
 // capabilities makes what a container needs beside nvidia<minor> to use a MIG
 // device: the list that says which capability node belongs to which instance,
-// in the kernel driver's numbering, and the nodes.
+// and the nodes.
 func capabilities(root string, node Node) error {
-	const (
-		instances = 15 // per GPU, GI 0 to 14
-		computes  = 8  // per GPU instance
-		first     = 3  // after config and monitor
-	)
 	caps, proc := filepath.Join(root, "dev/nvidia-caps"), filepath.Join(root, "proc/driver/nvidia-caps")
 	for _, dir := range []string{caps, proc} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("make capability nodes: %w", err)
 		}
 	}
-	var list strings.Builder
-	list.WriteString("config 1\nmonitor 2\n")
 	for _, gpu := range node.GPUs {
-		for gi := range instances {
-			number := first + (int(gpu.Minor)*instances+gi)*(computes+1)
-			fmt.Fprintf(&list, "gpu%d/gi%d/access %d\n", gpu.Minor, gi, number)
-			for ci := range computes {
-				fmt.Fprintf(&list, "gpu%d/gi%d/ci%d/access %d\n", gpu.Minor, gi, ci, number+1+ci)
+		for gi := range maxInstances + 1 {
+			if len(gpu.Profiles) == 0 {
+				break
 			}
-			if len(gpu.Profiles) == 0 || gi > maxInstances {
-				continue
-			}
-			for _, n := range []int{number, number + 1} {
-				if err := null(filepath.Join(caps, "nvidia-cap"+strconv.Itoa(n))); err != nil {
+			for _, n := range []int{0, 1} {
+				if err := null(filepath.Join(caps, "nvidia-cap"+strconv.Itoa(capability(gpu.Minor, gi)+n))); err != nil {
 					return err
 				}
 			}
 		}
 	}
-	if err := os.WriteFile(filepath.Join(proc, "mig-minors"), []byte(list.String()), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(proc, "mig-minors"), []byte(migMinors(node)), 0o644); err != nil {
 		return fmt.Errorf("make capability nodes: %w", err)
 	}
 	return nil
+}
+
+// migMinors is the content of the kernel driver's list of capability nodes.
+func migMinors(node Node) string {
+	var list strings.Builder
+	list.WriteString("config 1\nmonitor 2\n")
+	for _, gpu := range node.GPUs {
+		for gi := range capInstances {
+			number := capability(gpu.Minor, gi)
+			fmt.Fprintf(&list, "gpu%d/gi%d/access %d\n", gpu.Minor, gi, number)
+			for ci := range capComputes {
+				fmt.Fprintf(&list, "gpu%d/gi%d/ci%d/access %d\n", gpu.Minor, gi, ci, number+1+ci)
+			}
+		}
+	}
+	return list.String()
 }
 
 // Read returns the table that is installed below root.
