@@ -81,14 +81,22 @@ func (t *trial) gatherAndMove(hot []int) bool {
 	return found
 }
 
-// free reports whether all that a chunk held is free in the plan.
+// free reports whether all that a chunk held is free in the plan: its devices
+// and what its pods need beside them.
 func (t *trial) free(c chunk) bool {
-	for _, at := range t.p.jobs[c.job].placed[c.from:c.to] {
-		if !t.room.Free(at.node, at.held) {
-			return false
+	j := &t.p.jobs[c.job]
+	back := j.placed[c.from:c.to]
+	for n, at := range back {
+		if !t.room.Free(at.node, at.held) || !t.room.FitsBeside(at.node, needsOf(j, at)) {
+			back = back[:n]
+			break
 		}
+		t.room.Hold(at.node, at.held, needsOf(j, at))
 	}
-	return true
+	for _, at := range back {
+		t.room.Give(at.node, at.held, needsOf(j, at))
+	}
+	return len(back) == c.to-c.from
 }
 
 // makeSpace seats the requester by moving others. On success room holds the

@@ -6,8 +6,8 @@ import (
 	"github.com/fairshard/fairshard/classes/quantity"
 )
 
-// fitsBeside reports whether node i has what a pod needs beside GPUs.
-func (r *Room) fitsBeside(i int, needs *Resources) bool { return r.timesBeside(i, needs, 1) == 1 }
+// FitsBeside reports whether node i has what a pod needs beside GPUs.
+func (r *Room) FitsBeside(i int, needs *Resources) bool { return r.timesBeside(i, needs, 1) == 1 }
 
 // timesBeside is how many times node i has needs, at most most.
 func (r *Room) timesBeside(i int, needs *Resources, most int) int {

@@ -161,7 +161,7 @@ func (r *Room) Take(i int, set *PodSet) ([]Held, bool) {
 
 // look is Take without taking.
 func (r *Room) look(i int, set *PodSet) ([]GPU, []Held, bool) {
-	if !r.facts.nodes[i].Schedulable || !r.fitsBeside(i, &set.Needs) {
+	if !r.facts.nodes[i].Schedulable || !r.FitsBeside(i, &set.Needs) {
 		return nil, nil, false
 	}
 	return choose(r.gpus[i], set.Requests)

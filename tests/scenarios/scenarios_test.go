@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -64,6 +65,25 @@ func TestScenariosWhereEvictionsTakeTime(t *testing.T) {
 				t.Error(mismatch)
 			}
 		})
+	}
+}
+
+// The plan of the first cycle holds: what comes to the same end in two cycles
+// would have promised a place that is not free.
+func TestWhatIsMovedNeedsCPUToo(t *testing.T) {
+	for _, s := range load(t) {
+		if s.Name != "what-is-moved-needs-cpu-too" {
+			continue
+		}
+		var evicted []string
+		for _, d := range decisions(s) {
+			if d.Kind == decide.Evict {
+				evicted = append(evicted, d.Workload)
+			}
+		}
+		if !slices.Equal(evicted, []string{"greedy", "mover"}) {
+			t.Errorf("the first cycle evicts %v", evicted)
+		}
 	}
 }
 
