@@ -90,8 +90,16 @@ func (p *planner) commit(t *trial) bool {
 		p.move(t, m)
 	}
 	p.seated(t.j, t.seats)
+	p.noteGained(t.j)
 	p.touched = append(p.touched, t.j.leaf)
 	return true
+}
+
+// noteGained remembers that others gave way for j in this cycle.
+func (p *planner) noteGained(j *job) {
+	if least, known := p.gained[j.leaf]; !j.w.NonPreemptible && (!known || j.w.Priority < least) {
+		p.gained[j.leaf] = j.w.Priority
+	}
 }
 
 // group is all that a plan takes of one workload.

@@ -11,6 +11,9 @@ func (t *trial) rule(c chunk) (victim, bool) {
 	p, leaf := t.p, t.p.jobs[c.job].leaf
 	by, at := p.tree.Split(t.j.leaf, leaf)
 	v := victim{chunk: c, at: at, against: by, usedAt: t.used[at], usedBy: t.used[by]}
+	if least, gained := p.gained[leaf]; gained && least < p.jobs[c.job].w.Priority {
+		return v, false // it would take over what less important work of its queue just gained
+	}
 	borrows := t.used[by].Add(t.want) > p.shares.Deserved[by] || t.used[t.j.leaf].Add(t.want) > p.shares.Deserved[t.j.leaf]
 	if borrows && t.used[leaf] <= p.shares.Deserved[leaf] {
 		return v, false

@@ -50,6 +50,7 @@ type planner struct {
 	generation               int                    // grows with every change of use
 	over                     map[int]overserved     // per queue: its children that may have to give back
 	futile                   map[futileKey]futility // searches that failed
+	gained                   map[int]int32          // per leaf: the least priority that others gave way for in this cycle
 	byLeaf                   [][]int                // per queue: its workloads
 	residents                [][]int                // per node: workloads with devices there; made when first asked for
 	victims                  [2][][]chunk           // per order and queue; nil = not known yet
@@ -74,7 +75,7 @@ func newPlanner(s *snapshot.Snapshot, policy Policy, now int64) *planner {
 		in: s, policy: policy, now: now, pools: map[string]*pool{},
 		hard: snapshot.NewRoom(s), never: map[fitKey]bool{}, counted: map[fitKey]Numbers{}, tight: map[fitKey]bool{}, tightly: map[fitKey]bool{},
 		movesLeft: bound(policy.Moves), evictionsLeft: bound(policy.Evictions),
-		over: map[int]overserved{}, futile: map[futileKey]futility{},
+		over: map[int]overserved{}, futile: map[futileKey]futility{}, gained: map[int]int32{},
 	}
 	p.tree, _ = tree.Build(s.Queues)
 	p.waiting = make([][]ask, len(p.tree.Queues))
