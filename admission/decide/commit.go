@@ -95,7 +95,8 @@ func (p *planner) commit(t *trial) bool {
 	return true
 }
 
-// noteGained remembers that others gave way for j in this cycle.
+// noteGained remembers that others gave way for j, in this cycle or in the one
+// that made its promise.
 func (p *planner) noteGained(j *job) {
 	if least, known := p.gained[j.leaf]; !j.w.NonPreemptible && (!known || j.w.Priority < least) {
 		p.gained[j.leaf] = j.w.Priority

@@ -52,6 +52,7 @@ func (p *planner) keepPromise(a ask) {
 	}
 	leaf := j.leaf
 	p.take(a, places, now)
+	p.noteGained(j)
 	if !now {
 		p.log[len(p.log)-1].Promise = j.w.Promise
 	}
