@@ -16,8 +16,9 @@ import (
 )
 
 // sliceReplacement marks a Workload that runs with its old number of pods while
-// Kueue replaces it: it must not be sent back.
-const sliceReplacement = "kueue.x-k8s.io/workload-slice-replacement-for"
+// Kueue replaces it: it must not be sent back. Kueue's API module does not name
+// this annotation.
+var sliceReplacement = kueuev1.SchemeGroupVersion.Group + "/workload-slice-replacement-for"
 
 // evict takes a workload, or its surplus pods, off its devices: our checks go to
 // Retry, and Kueue stops the job and queues it again. Nothing is evicted for a

@@ -50,7 +50,7 @@ type planner struct {
 	generation               int                    // grows with every change of use
 	over                     map[int]overserved     // per queue: its children that may have to give back
 	futile                   map[futileKey]futility // searches that failed
-	gained                   map[int]int32          // per leaf: the least priority that others gave way for in this cycle
+	gained                   map[int]int32          // per leaf: the least priority that others gave way for; see noteGained
 	byLeaf                   [][]int                // per queue: its workloads
 	residents                [][]int                // per node: workloads with devices there; made when first asked for
 	victims                  [2][][]chunk           // per order and queue; nil = not known yet
